@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checkpoint (commit-log rule 7): sync the journals whose bytes an epoch of the log contains, so
- * that its region can be reused.
- */
+/* Checkpoint: sync the journals whose bytes an epoch of the commit log contains, so that the region
+ * of that epoch can be reused (rule 7 of the commit log). */
 #ifndef JOURNAL_CHECKPOINT_H
 #define JOURNAL_CHECKPOINT_H
 
 #include "journal/store.h"
 
-/* Sync events/ if names in it changed. A failure stops the store. */
+/* Sync the directory events/ if file names in it changed. A failure stops the store. */
 annal_status annal__checkpoint_events(annal_store *store, annal_error *err);
 
 /*
- * Sync the journals of these sessions, which are in use, four at a time. A failure stops the store.
+ * Sync the journals of these sessions, in up to 16 threads. The caller has set in_use of each
+ * session, so the descriptors stay open. A session whose sync fails becomes late: its journal must
+ * be written again from the log (failure.h).
  */
 annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
                                         annal_error *err);
 
 /*
  * Sync every journal that was written in epochs up to this epoch, and then events/; afterwards
- * commit.released is at least epoch. A session whose sync fails becomes late, and while a session
- * is late nothing is released: ANNAL_ERR_IO.
+ * commit.released is at least epoch. A session whose sync fails becomes late (failure.h). While a
+ * session is late, no epoch is released: ANNAL_ERR_IO.
  */
 annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err);
 

@@ -16,31 +16,37 @@
 #include <limits.h>
 #include <string.h>
 
-/* How long a leader waits for the threads of the last group; if they do not join, one in this
- * number of leaders tries again. */
+/* How long a leader waits for the threads that the previous group has woken, in microseconds; after
+ * such a wait was in vain, only one in GATHER_EVERY leaders waits again. */
 #define GATHER_US    100
 #define GATHER_EVERY 16
-#define WAIT_US      1000000 /* a bound on one sleep; nothing depends on it */
-/* A region that fills up faster than this is too small: checkpoints would disturb the syncs of the
- * log. */
+#define WAIT_US      1000000 /* limit of one sleep, in microseconds; nothing depends on the value */
+/*
+ * A region that is full after less than REGION_QUICK_US microseconds is too small, because
+ * checkpoints would disturb the syncs of the log. Regions of at least REGION_QUICK_MAX bytes do not
+ * grow for this reason.
+ */
 #define REGION_QUICK_US  250000
 #define REGION_QUICK_MAX ((uint64_t)16 << 20)
-/* A checkpoint of this number of journals takes long, however little was written to each. */
+/* From this number of journals on, a checkpoint takes long, even if little was written to each; the
+ * log then grows in one step. */
 #define JOURNALS_MANY 256
 
-/* Groups with at least twice this number of records are written into the journals by several
- * threads. */
+/* A group with at least 2 * RECORDS_PER_APPLIER records is written into the journals by several
+ * threads, at most APPLIERS_MAX. */
 #define APPLIERS_MAX        4u
 #define RECORDS_PER_APPLIER 32u
 
 /*
- * How much of a journal is written back at once. Groups of many events are slowed down often, so
- * each time by little; groups of a single event are slowed down once in more than 100.
+ * Number of bytes after which the kernel is asked to write a journal to the disk. The caller waits
+ * for this write. Groups of many events wait often, so each time for few bytes; groups of one event
+ * wait once in more than 100 groups.
  */
 #define PIECE_OF_MANY ((uint64_t)64 << 10)
 #define PIECE_OF_ONE  ((uint64_t)512 << 10)
 
-/* A group that is not full accepts one more append of any size, and the loose bytes before it. */
+/* A group of fewer than GROUP_BYTES_SOFT bytes accepts one more append of any size, with the bytes
+ * of level os that precede it. */
 #define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 2 * (size_t)ANNAL_APPEND_BYTES_MAX)
 
 /* ---- Groups ---- */
@@ -63,7 +69,8 @@ static void group_free(struct group *group)
     annal__free(group);
 }
 
-/* No thread uses it any more: keep its memory for the next group, unless it is large. */
+/* Keep the memory of a group that no thread uses any more for the next group, unless it is
+ * large. */
 static void group_recycle(struct commit *commit, struct group *group)
 {
     if (commit->spare != NULL || group->payload.cap > 2 * GROUP_BYTES_SOFT) {
@@ -109,7 +116,8 @@ void annal__commit_done(struct commit *commit)
     pthread_mutex_destroy(&commit->lock);
 }
 
-/* Publish what happened to a group. */
+/* Publish the end of a group, or that no thread leads it, and wake up to `sleepers` threads that
+ * wait for it. */
 static void tell(struct group *group, uint32_t bits, int sleepers)
 {
     atomic_fetch_or(&group->word, bits);
@@ -120,14 +128,14 @@ static void tell(struct group *group, uint32_t bits, int sleepers)
 
 static annal_status refuse(const struct commit *commit, annal_error *err)
 {
-    if (!commit->failed) { /* it continues in a moment */
+    if (!commit->failed) { /* groups are being refused; the store accepts work again in a moment */
         if (err != NULL)
             *err = commit->failure;
         return commit->failure.status;
     }
     return annal__fail(
         err, ANNAL_ERR_CLOSED,
-        "the store accepts no more work since a failure: %.300s; open it again to continue",
+        "the store accepts no more work until it is opened again, because of this failure: %.300s",
         commit->failure.message);
 }
 
@@ -140,7 +148,7 @@ annal_status annal__commit_check(annal_store *store, annal_error *err)
     return status;
 }
 
-/* Lock held. */
+/* Refuse the group that is being written and the current group, and all later work. Lock held. */
 static void stop_all(struct commit *commit, const annal_error *failure)
 {
     if (!commit->failed)
@@ -156,7 +164,7 @@ static void stop_all(struct commit *commit, const annal_error *failure)
         }
         tell(commit->flying, GROUP_DONE, INT_MAX);
     }
-    /* Nothing of this group was written, and nothing will be. */
+    /* No byte of the current group was written, and none will be. */
     commit->current->outcome = ANNAL_ERR_CLOSED;
     tell(commit->current, GROUP_DONE, INT_MAX);
     pthread_cond_broadcast(&commit->turn);
@@ -165,7 +173,10 @@ static void stop_all(struct commit *commit, const annal_error *failure)
 static void announce_stop(annal_store *store, const annal_error *failure)
 {
     annal__metrics_add(store, METRIC_STOPPED, 1);
-    annal__say(store, ANNAL_LOG_WARNING, "%s: the store accepts no more work", failure->message);
+    annal__say(
+        store, ANNAL_LOG_WARNING,
+        "%s: the store accepts no more work until it is opened again; sessions can still be read",
+        failure->message);
 }
 
 void annal__commit_fail(annal_store *store, const annal_error *failure)
@@ -187,7 +198,7 @@ static bool is_full(const struct group *group)
 
 static annal_status add_record(struct group *group, const struct group_record *record)
 {
-    /* Most often the session's last record simply continues. */
+    /* Usually the record continues the group's last record, which then grows. */
     struct group_record *last = group->count > 0 ? &group->records[group->count - 1] : NULL;
     if (last != NULL && last->session == record->session && !record->create &&
         record->offset == last->offset + last->length - last->header_bytes) {
@@ -275,7 +286,8 @@ done:
 
 /* ---- Leading ---- */
 
-/* One entry for the header of a new journal, one for its bytes, one for the mark. */
+/* Append the toc entries of a record: one for the header of a new journal, one for its events, one
+ * for the mark of level os. Add their number to *io_records. */
 static annal_status put_record(struct buf *toc, const struct group_record *from,
                                uint32_t *io_records)
 {
@@ -330,7 +342,8 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
     return status;
 }
 
-/* No event is lost, because the log is replaced; but the user must learn that a disk fails. */
+/* Note and log why a commit log can no longer be written. No event is lost, because the log is
+ * replaced, but the user must learn that a disk fails. */
 static void note_broken(annal_store *store, const annal_error *why)
 {
     if (store->slot.log.state != LOG_BROKEN)
@@ -366,7 +379,8 @@ static annal_status write_released(annal_store *store, annal_error *err)
     return status;
 }
 
-/* The other region may be overwritten only after a durable group says that it is released. */
+/* Release the other region, with a checkpoint if necessary: it may be overwritten only after a
+ * durable group records that its epoch is released. */
 static annal_status free_other_region(annal_store *store, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -379,7 +393,8 @@ static annal_status free_other_region(annal_store *store, annal_error *err)
     return log->state == LOG_BROKEN ? annal__failure_renew_log(store, err) : status;
 }
 
-/* Replace the log by one with larger regions, for a group that fits into none of ours. */
+/* Replace the log by a log with larger regions, for a group that does not fit into a region of this
+ * log. */
 static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -404,7 +419,8 @@ static annal_status count_dirty(void *arg, struct session *session, annal_error 
     return ANNAL_OK;
 }
 
-/* Each step needs a checkpoint, so a log of many journals grows in one. */
+/* Return the next size for regions of this size. Each increase needs a checkpoint, so a log of many
+ * journals grows to the final size at once. */
 static uint64_t larger_region(annal_store *store, uint64_t region)
 {
     size_t journals = 0;
@@ -414,9 +430,9 @@ static uint64_t larger_region(annal_store *store, uint64_t region)
 }
 
 /*
- * The size of regions that the keeper should give our log; 0: leave it. A region is too small if it
- * is needed before it was checkpointed, or if it filled up at once. A larger log is not worth the
- * last space on the disk.
+ * Return the size of regions that the keeper should give our log, or 0 to leave it unchanged. A
+ * region is too small if it is needed before its epoch was checkpointed (`behind`), or if it was
+ * full after a short time. The log does not grow into the last free space of the disk.
  */
 static uint64_t wish(annal_store *store, bool behind)
 {
@@ -434,8 +450,9 @@ static uint64_t wish(annal_store *store, bool behind)
 }
 
 /*
- * Make room for a group in the log: rule 5 of the commit log. Groups of a released epoch do not
- * count, so no group is added to one, however much room its region has.
+ * Make room for a group in the log (rule 5 of the commit log). A group of a released epoch would be
+ * ignored, so the log then switches to its other region, however much room the current region
+ * has.
  */
 static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
 {
@@ -452,7 +469,8 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     uint64_t least = bytes + 2 * (uint64_t)log->block;
     if (least <= log->regions[0].bytes)
         status = free_other_region(store, err);
-    /* Also if the log had to be replaced for that reason, because a new log is small. */
+    /* Also necessary if free_other_region() has replaced a broken log, because a new log is
+     * small. */
     if (status == ANNAL_OK && least > log->regions[0].bytes)
         status = grow_on_need(store, least, err);
     if (status < 0)
@@ -469,8 +487,9 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
 }
 
 /*
- * Below 0: the group was refused, and never happened. ANNAL_ERR_UNKNOWN: that is not certain. After
- * that and after ANNAL_ERR_CLOSED no more work is accepted.
+ * Write a group to the log. Below 0: the group was refused, and its events will never appear.
+ * ANNAL_ERR_UNKNOWN: they may appear. After ANNAL_ERR_UNKNOWN and ANNAL_ERR_CLOSED the store
+ * accepts no more work.
  */
 static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
 {
@@ -489,8 +508,8 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
     if (status == ANNAL_OK)
-        /* No process would redo it, and other processes may take our sessions, since they do not
-         * see our slot. */
+        /* No process would redo a group in a log that was removed, and other processes may take our
+         * sessions, since they do not see our slot. */
         status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
@@ -500,7 +519,7 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     status = log_group(store, bytes, records, &toc, &group->payload, released, err);
     if (status < 0) {
         status = annal__failure_settle(store, err);
-    } else if (group->payload.len > 0) { /* not only marks */
+    } else if (group->payload.len > 0) { /* with events, not only marks of level os */
         annal__metrics_add(store, METRIC_GROUPS, 1);
         annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
         annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);
@@ -511,7 +530,8 @@ done:
     return status;
 }
 
-/* What of a record is not in its journal yet, and where it belongs there. */
+/* Return the bytes of a record that are not in its journal yet; *out_offset is their offset in the
+ * journal. */
 static annal_slice bytes_of(const struct group *group, const struct group_record *record,
                             uint64_t *out_offset)
 {
@@ -520,10 +540,8 @@ static annal_slice bytes_of(const struct group *group, const struct group_record
                          record->length - record->loose};
 }
 
-/*
- * The bytes of the session's records from `first` on that follow each other in its journal, as one
- * piece, which may be in scratch. *out_end is the record after them.
- */
+/* Return the bytes of the session's records from `first` on that are adjacent in its journal, as
+ * one piece, which may be in scratch. *out_end is the index of the record after them, or 0. */
 static annal_slice gather(const struct group *group, size_t first, struct buf *scratch,
                           uint64_t *out_offset, size_t *out_end)
 {
@@ -546,8 +564,8 @@ static annal_slice gather(const struct group *group, size_t first, struct buf *s
 
 /*
  * Write records of a session into its journal, from this index on: as many as a single write can
- * take. After a failure they are still durable in the log. Returns the index of the next record to
- * write, 0: none.
+ * take. If the write fails, the events are still durable in the log. Return the index of the next
+ * record to write, or 0.
  */
 static size_t apply_run(annal_store *store, const struct group *group, size_t index,
                         struct buf *scratch)
@@ -558,7 +576,8 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     size_t end;
     annal_slice bytes = gather(group, index, scratch, &offset, &end);
     uint64_t piece = group->events > 1 ? PIECE_OF_MANY : PIECE_OF_ONE;
-    /* A session that is behind is redone from the log, in order. */
+    /* If an earlier write to the journal failed, its bytes are written later, from the log and in
+     * order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
          annal__session_write_back(store, session, offset + bytes.len, piece, &failure) < 0))
@@ -573,7 +592,7 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     return end;
 }
 
-/* All records of a session, whose first one this is. */
+/* Write all records of a session into its journal; `first` is the index of the first of them. */
 static void apply_session(annal_store *store, const struct group *group, size_t first,
                           struct buf *scratch)
 {
@@ -586,8 +605,8 @@ static void apply_session(annal_store *store, const struct group *group, size_t 
     pthread_mutex_unlock(&session->lock);
 }
 
-/* What one of several threads applies: whole sessions, assigned by the addresses of their structs,
- * so that the order within each is kept. */
+/* What one of several threads writes into journals. A session's records all belong to one thread,
+ * chosen by the address of the session, so that their order is kept. */
 struct share {
     annal_store *store;
     struct group *group;
@@ -609,7 +628,8 @@ static void *apply_share(void *arg)
     return NULL;
 }
 
-/* Several threads write the journals of many sessions: a write costs more than its bytes. */
+/* Write the records of a group into the journals, with several threads if they are many: each write
+ * has a fixed cost besides its bytes. */
 static void apply_records(annal_store *store, struct group *group)
 {
     pthread_t helpers[APPLIERS_MAX];
@@ -630,7 +650,8 @@ static void apply_records(annal_store *store, struct group *group)
         group->replaced = group->replaced || group->records[i].replaced;
 }
 
-/* Rule (2) of the wakeup page: once the whole group is in the journals. */
+/* Announce new events on the wakeup page, after the complete group is in the journals (rule 2 of
+ * wakeup_page.h). */
 static void tell_news(annal_store *store, const struct group *group, int64_t now_us)
 {
     struct wakeup_page *page = annal__wakeup_page(store, now_us, false);
@@ -663,7 +684,7 @@ static void stop_leading(struct commit *commit)
     pthread_cond_broadcast(&commit->turn);
 }
 
-/* End a group that was refused. Lock held. */
+/* Give a refused group its outcome and wake its waiters. Lock held. */
 static void end_refused(struct commit *commit, struct group *group, const annal_error *why)
 {
     group->outcome = why->status;
@@ -675,7 +696,8 @@ static void end_refused(struct commit *commit, struct group *group, const annal_
     tell(group, GROUP_DONE, INT_MAX);
 }
 
-/* Rule (4): neither this group nor what was encoded after it happened. */
+/* Refuse a group that could not be written, and the current group, whose events were encoded after
+ * it (rule 4 of commit.h). */
 static void refuse_groups(annal_store *store, struct group *group, const annal_error *why)
 {
     struct commit *commit = &store->commit;
@@ -708,10 +730,8 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
         announce_stop(store, why);
 }
 
-/*
- * The threads that the last group has just woken are about to append: wait for them, because that
- * saves a sync. If they do not join, the next groups do not wait. Lock held.
- */
+/* Wait for the threads that the last group has just woken, which are about to append: this saves a
+ * sync. If they do not join, most of the next leaders do not wait. Lock held. */
 static void await_crowd(struct commit *commit, struct group *group)
 {
     if (group->waiting >= commit->last_waiting)
@@ -747,7 +767,8 @@ static void lead(annal_store *store)
     group->references++;
     commit->leading = true;
     await_crowd(commit, group);
-    if (commit->failed) { /* in the meantime; the group's waiters were woken with that */
+    /* the store failed in the meantime, and the group's waiters were woken with the failure */
+    if (commit->failed) {
         group_free(next);
         stop_leading(commit);
         drop_reference(commit, group);
@@ -783,7 +804,7 @@ static void lead(annal_store *store)
 
 /* ---- Waiting ---- */
 
-/* Lead, if the group still accepts appends and no thread leads. */
+/* Lead the group, if it still accepts appends and no thread leads. */
 static void try_to_lead(annal_store *store, const struct group *group)
 {
     struct commit *commit = &store->commit;
@@ -793,7 +814,7 @@ static void try_to_lead(annal_store *store, const struct group *group)
     pthread_mutex_unlock(&commit->lock);
 }
 
-/* Wait until the group has ended; lead if no thread does. */
+/* Wait until the group is applied or has failed; lead if no thread does. */
 static void wait_for_end(annal_store *store, struct group *group)
 {
     try_to_lead(store, group);
@@ -958,7 +979,7 @@ annal_status annal__commit_catch_up(annal_store *store, annal_error *err)
     return status;
 }
 
-/* The caller has the lead. */
+/* Checkpoint everything, and record in the log that it is released. The caller leads. */
 static annal_status empty_log(annal_store *store, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -978,7 +999,8 @@ static annal_status empty_log(annal_store *store, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Most journals are synced before any thread has to wait for that. */
+/* Replace the log by a log with regions of this size. A first checkpoint syncs most journals before
+ * take_lead(), so that appends wait only for the second. */
 static annal_status grow_to(annal_store *store, uint64_t region, uint64_t full, annal_error *err)
 {
     struct commit *commit = &store->commit;
@@ -1012,7 +1034,7 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     uint64_t full = commit->full;
     commit->wish_bytes = 0;
     pthread_mutex_unlock(&commit->lock);
-    /* A leader may have asked for it again while it was being made. */
+    /* A leader may have asked for it again while this function created the larger log. */
     return region <= atomic_load(&store->log_region_bytes) ? ANNAL_OK
                                                            : grow_to(store, region, full, err);
 }
@@ -1041,9 +1063,10 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
 }
 
 /*
- * The caller has the lead, and the log is empty. First a group that says so is written to the other
- * region, which is not overwritten: whatever a power cut leaves of the rest does not count. A log
- * that has grown is replaced by a small one, which is quicker; without room for that it stays.
+ * Overwrite the log. The caller leads, and every epoch is released. First a group that records this
+ * is written to the other region, which is not overwritten: whatever a power cut leaves of the rest
+ * is ignored. A log that has grown is replaced by a small log, which is quicker; if the disk has no
+ * room for a second log, it is overwritten.
  */
 static annal_status wipe_log(annal_store *store, annal_error *err)
 {

@@ -7,7 +7,7 @@
  * same bytes to the journals, wakes the appenders of this group, and passes on the lead. Rules 1 to
  * 6 of the commit log apply, and:
  *
- * (1) durable <= written, and groups become durable and applied in the order of their numbers.
+ * (1) Groups become durable and applied in the order of their numbers.
  * (2) At most one thread leads. It holds no mutex during a system call. A thread that applies
  *     records holds the mutex of the session that it writes, and no other.
  * (3) Bytes are written to a journal after the sync of their group returned 0, in the order of
@@ -15,8 +15,8 @@
  * (4) Every group ends in one of three ways: durable, refused (it never happened, and never will),
  *     or unknown. A group that could not be written is refused together with everything that was
  *     added after it; failure.h says how this is ensured. If it cannot be ensured, the store stops:
- *     it accepts no more work. Then the group that was being written is unknown, unless nothing of
- *     it was written, and what was added after it is refused.
+ *     it accepts no more work. The group that was being written is then unknown, or refused if no
+ *     byte of it was written; groups after it are refused.
  */
 #ifndef JOURNAL_COMMIT_H
 #define JOURNAL_COMMIT_H
@@ -29,35 +29,35 @@
 
 #define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group of this size accepts no more records */
 
-/* Bytes of a session in a group. A record without bytes, create or mark says that the journal is
- * durable up to its offset. */
+/* Bytes of a session in a group. A record without bytes, create and mark records that the journal
+ * is durable up to its offset. */
 struct group_record {
     struct session *session;
-    bool create; /* the bytes begin with the journal's header */
-    bool mark;   /* bytes of level os may follow it: see level_os.h */
+    bool create; /* whether the bytes begin with the header of a new journal */
+    bool mark;   /* whether bytes of level os may follow in the journal (level_os.h) */
     size_t header_bytes;
     uint64_t offset; /* offset in the journal of the bytes after the header */
-    size_t at;       /* offset of these bytes in the payload */
-    size_t length;   /* with the header */
-    size_t loose;    /* how many of the first bytes are in the journal already */
+    size_t at;       /* offset of the record's bytes in the payload */
+    size_t length;   /* number of bytes, with the header */
+    size_t loose;    /* number of the first bytes that are in the journal already */
     uint64_t first_seq;
     uint64_t last_seq;
     uint64_t h_before;
     uint64_t h_after;
-    struct session_tail before; /* the session's end before it */
-    size_t next;                /* the session's next record in the group; 0: none */
-    bool first;                 /* the session's first one in the group */
-    bool replaced;              /* applying it found another file under the journal's name */
-    bool behind;                /* whether the journal lacks these bytes: see failure.h */
+    struct session_tail before; /* end of the session before this record */
+    size_t next;                /* index of the session's next record in the group, or 0 */
+    bool first;                 /* whether this is the session's first record in the group */
+    /* whether the journal's name belonged to another file when the record was applied */
+    bool replaced;
+    /* whether the record's bytes could not be written to the journal yet (failure.h) */
+    bool behind;
 };
 
-/*
- * Threads that wait for a group sleep on its word and do not take the lock when they wake: with
- * many threads that would cost more than the sync.
- */
+/* Flags of a group. Threads that wait for the group sleep on the word that contains them, and do
+ * not take the lock when they wake: with many threads, taking it would cost more than the sync. */
 enum group_word {
-    GROUP_DONE = 1, /* applied, or failed: see outcome */
-    GROUP_LEAD = 2  /* no thread leads: the thread that clears this bit tries to */
+    GROUP_DONE = 1, /* the group is applied, or failed: see its outcome */
+    GROUP_LEAD = 2  /* no thread leads: the thread that clears this flag tries to lead */
 };
 
 struct group {
@@ -66,57 +66,64 @@ struct group {
     struct group_record *records;
     size_t count;
     size_t room;
-    uint32_t waiting; /* appends whose threads wait for its end */
+    uint32_t waiting; /* number of appends whose threads wait for the group's end */
     uint32_t wanted;  /* number of appends for which the leader waits; 0: it does not wait */
     uint64_t events;
     uint64_t data_bytes;
-    int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none did */
+    int64_t first_us; /* when the first append of level batch joined the group (monotonic), or 0 */
     uint32_t references;
-    annal_status outcome;      /* below 0: refused, or unknown */
-    bool replaced;             /* a record has `replaced` set */
-    annal_error failure;       /* why */
+    /* ANNAL_OK; below 0: the group was refused, or its fate is unknown */
+    annal_status outcome;
+    bool replaced;             /* whether a record has `replaced` set */
+    annal_error failure;       /* why the outcome is below 0 */
     _Atomic uint32_t word;     /* futex: the flags of enum group_word */
-    _Atomic uint32_t gathered; /* futex: 1 when as many wait as are wanted */
+    _Atomic uint32_t gathered; /* futex: 1 when as many appends wait as are wanted */
 };
 
 struct commit {
     pthread_mutex_t lock;
     /* Guarded by lock. */
-    struct group *current; /* still accepts appends */
-    struct group *flying;  /* being written, or NULL */
-    struct group *last;    /* the `flying` group when the store stopped, or NULL */
+    struct group *current; /* group that still accepts appends */
+    struct group *flying;  /* group that is being written, or NULL */
+    struct group *last;    /* group that was being written when the store stopped, or NULL */
     bool leading;
-    uint32_t last_waiting; /* for the group that was led last */
-    uint32_t absent;       /* groups since a leader waited in vain */
+    uint32_t last_waiting; /* number of waiting appends of the last group */
+    uint32_t absent;       /* number of groups since a leader waited for appends in vain */
     uint64_t durable;
     uint64_t applied;
-    uint64_t released;   /* last checkpointed epoch */
-    uint64_t full;       /* last epoch that has left its region and needs a checkpoint */
-    uint64_t wish_bytes; /* the regions that a larger log should have; 0: ours are large enough */
-    uint64_t rotated;    /* last group that is released, as recorded in the log */
-    int64_t epoch_us[LOG_REGIONS]; /* monotonic: when the epoch of each region was begun */
-    bool failed;                   /* no more work is accepted */
-    bool refusing;                 /* for a moment: sessions are being rolled back */
+    uint64_t released; /* last epoch whose journals are synced */
+    uint64_t full;     /* last epoch whose region is full or left: it needs a checkpoint */
+    /* size of regions that a larger log should have; 0: the log is large enough */
+    uint64_t wish_bytes;
+    uint64_t rotated;              /* number of the last group that the log records as released */
+    int64_t epoch_us[LOG_REGIONS]; /* when the epoch of each region was begun (monotonic) */
+    bool failed;                   /* whether the store has stopped and accepts no more work */
+    /* whether groups are being refused, and sessions rolled back; true for a moment only */
+    bool refusing;
     annal_error failure;
-    uint64_t refusals; /* how often groups were refused */
-    /* a refused group had events of level batch, and no caller got an error yet */
+    uint64_t refusals; /* number of times that groups were refused */
+    /* whether a refused group had events of level batch, and no caller got an error for it yet */
     bool lost;
-    annal_error loss;    /* why the last refused group was refused */
-    annal_error broken;  /* why the log was last replaced after a failure that refused no events */
-    pthread_cond_t turn; /* a thread stopped leading; `applied` moves only before that */
-    struct group *spare; /* memory to reuse */
+    annal_error loss; /* why the last refused group was refused */
+    /* why the log could no longer be written, if the failure refused no events */
+    annal_error broken;
+    /* signaled when a thread stops leading, and `applied` changes only before that */
+    pthread_cond_t turn;
+    struct group *spare; /* a group whose memory can be reused, or NULL */
     /* Not guarded. */
-    _Atomic uint64_t unapplied_bytes; /* in groups, and not yet in their journals */
+    /* number of bytes in groups that are not in their journals yet */
+    _Atomic uint64_t unapplied_bytes;
 };
 
 annal_status annal__commit_init(struct commit *commit);
 void annal__commit_done(struct commit *commit);
 
 /*
- * Add a record to the current group; fills in its place there, and copies the payload. The caller
- * holds the session's lock, so a session's records are in the order of its seqs. Pass *out_group,
- * which is a reference, to one of the two functions below. ANNAL_END: the group is full, and
- * nothing was added; release the session, call annal__commit_make_room(), and try again.
+ * Add a record to the current group, which copies its payload; fills in the record's place in the
+ * group. The caller holds the session's lock, so a session's records have the order of its seqs.
+ * Pass *out_group, which is a reference, to annal__commit_wait() or annal__commit_leave().
+ * ANNAL_END: the group is full, and nothing was added; release the session, call
+ * annal__commit_make_room(), and try again.
  */
 annal_status annal__commit_add(annal_store *store, struct group_record *record, annal_slice header,
                                annal_slice loose, annal_slice lines, uint64_t events,
@@ -131,25 +138,24 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
 annal_status annal__commit_wait(annal_store *store, struct group *group,
                                 const struct session *session, annal_error *err);
 
-/* Drop the reference without waiting. */
+/* Drop a reference to a group, without waiting for the group. */
 void annal__commit_leave(annal_store *store, struct group *group);
 
-/*
- * Wait until everything that was added before is applied or refused. Fails only if the store
- * accepts no more work.
- */
+/* Wait until every record that was added before this call is applied or refused. Fails only if the
+ * store accepts no more work. */
 annal_status annal__commit_flush(annal_store *store, annal_error *err);
 
-/* How often groups have been refused. */
+/* Return how often groups have been refused. */
 uint64_t annal__commit_refusals(annal_store *store);
 
-/* If batch events were lost and no caller got an error for it yet: return that error, once. */
+/* Return the error of refused events of level batch, once, unless a caller got it already; else
+ * ANNAL_OK. */
 annal_status annal__commit_take_loss(annal_store *store, annal_error *err);
 
 /*
- * After the store stopped: the seqs from which on this session's events are unknown, and from which
- * on they were refused because of it; UINT64_MAX if there is no such event. *out_why: why the store
- * stopped, or why groups were last refused.
+ * After the store stopped: find the seq from which on it is unknown whether this session's events
+ * were written, and the seq from which on they were refused; UINT64_MAX if no such event exists.
+ * *out_why: why the store stopped, or why groups were last refused.
  */
 void annal__commit_find_lost(annal_store *store, const struct session *session,
                              uint64_t *out_unknown_seq, uint64_t *out_refused_seq,
@@ -158,31 +164,29 @@ void annal__commit_find_lost(annal_store *store, const struct session *session,
 /* If the current group is full, wait until another group is current. The caller holds no lock. */
 annal_status annal__commit_make_room(annal_store *store, annal_error *err);
 
-/* The failure that stopped the store, or ANNAL_OK. */
+/* Return the failure that stopped the store, or ANNAL_OK. */
 annal_status annal__commit_check(annal_store *store, annal_error *err);
 
-/* Stop the store: rule (4). */
+/* Stop the store, so that it accepts no more work (rule 4). */
 void annal__commit_fail(annal_store *store, const annal_error *failure);
 
-/* Catch up with late sessions and do nothing else: see failure.h. */
+/* Write the journals of late sessions again, from the log (failure.h, rule 5). Waits for the
+ * lead. */
 annal_status annal__commit_catch_up(annal_store *store, annal_error *err);
 
-/*
- * Why the log was replaced after a failure that refused no events, if it was since the last call.
- */
+/* Return why the log was last replaced after a failure that refused no events, and clear this;
+ * status ANNAL_OK if it was not replaced since the last call. */
 annal_error annal__commit_take_broken(annal_store *store);
 
-/*
- * Replace our log by a larger one if the leader asked for one. Appends continue during the
- * checkpoint.
- */
+/* Replace the log by a larger log if a leader wished for one (commit.wish_bytes). Appends continue
+ * during the first checkpoint. */
 annal_status annal__commit_grow(annal_store *store, annal_error *err);
 
-/* Checkpoint everything and write to the log that it is released: after that nothing in the log is
- * needed. */
+/* Checkpoint everything, and record this in the log: after that nothing in the log is needed. */
 annal_status annal__commit_rotate(annal_store *store, annal_error *err);
 
-/* As above, and then overwrite the log, so that it contains nothing of what was written before. */
+/* As annal__commit_rotate(), and then overwrite the log, so that no earlier event can be read from
+ * it. */
 annal_status annal__commit_wipe(annal_store *store, annal_error *err);
 
 #endif

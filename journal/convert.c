@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converting a journal: a copy of it in another format replaces it, as replace.h says.
+ * Convert a journal: a copy of the journal in another format replaces it, as replace.h describes.
  *
  * (1) Every event keeps its seq, ts, type, id and cause, and its data as the same value. The file
- *     id and every h are new: an h is a hash of bytes.
- * (2) The copy is synced, read back, proved, and compared with the original event by event, before
+ *     id and every h are new, because an h is a hash of bytes.
+ * (2) The copy is synced, read back, checked, and compared with the original event by event, before
  *     it is renamed to the journal.
- * (3) Only a sound journal is converted: damage would be lost silently.
- * (4) Memory is bounded by a few times the largest event, whatever the size of the journal.
+ * (3) Only an undamaged journal is converted: damage would be lost silently.
+ * (4) Memory is limited to a few times the largest event, whatever the size of the journal.
  */
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -31,16 +31,17 @@ struct conversion {
     const struct codec *from;
     const struct codec *to;
     struct buf path;   /* path of the copy: events/.new-<file id> */
-    struct buf target; /* the name that it will get */
-    int fd;            /* descriptor of the copy; -1: not created */
+    struct buf target; /* path of the journal in the new format */
+    int fd;            /* descriptor of the copy; -1 before the copy is created */
     uint64_t written;
-    uint64_t h;     /* hash of the last frame */
-    struct buf out; /* frames that are not written yet */
+    uint64_t h;     /* hash of the last frame of the copy */
+    struct buf out; /* frames of the copy that are not written yet */
     struct buf data;
     annal_convert_result result;
 };
 
-/* ANNAL_END if the caller's callback wants to stop. */
+/* Report progress: `done` bytes of two passes over the journal. Return ANNAL_END if the caller's
+ * callback wants to stop. */
 static annal_status tell(const struct conversion *conversion, uint64_t done)
 {
     const annal_convert_options *options = conversion->options;
@@ -114,7 +115,7 @@ static annal_status copy_event(struct conversion *conversion, const annal_event 
     return conversion->out.len >= WRITE_BYTES ? write_out(conversion, err) : ANNAL_OK;
 }
 
-/* Rule (3). */
+/* Fail with the place of the damage: only an undamaged journal is converted (rule 3). */
 static annal_status refuse_damage(const struct conversion *conversion, uint64_t offset,
                                   annal_error *err)
 {
@@ -159,7 +160,8 @@ done:
     return status;
 }
 
-/* The header, with the file id of the journal that it replaces. */
+/* Create the file of the copy, and encode its header, which names the file id of the journal that
+ * it replaces. */
 static annal_status begin_copy(struct conversion *conversion, annal_error *err)
 {
     annal_store *store = conversion->change.store;
@@ -206,7 +208,7 @@ static annal_status compare(const struct conversion *conversion, const annal_eve
     return status;
 }
 
-/* Rule (2). */
+/* Read the copy back and compare it with the original, event by event (rule 2). */
 static annal_status prove_copy(struct conversion *conversion, annal_error *err)
 {
     struct scan old = {.fd = -1}, new = {.fd = -1};
@@ -231,7 +233,8 @@ static annal_status prove_copy(struct conversion *conversion, annal_error *err)
         if (status == ANNAL_OK)
             status = tell(conversion, conversion->result.bytes_before + old.offset);
     }
-    if (status == ANNAL_OK && events == 0) { /* a fork without events of its own: its header */
+    /* a fork may have no events of its own; then its header is read */
+    if (status == ANNAL_OK && events == 0) {
         annal_event none;
         status = annal__scan_next(&new, &none, err);
         status = status < 0 ? status : ANNAL_OK;
@@ -261,7 +264,8 @@ static annal_status check_space(const struct conversion *conversion, annal_error
                              conversion->change.session->id, conversion->result.bytes_before);
 }
 
-/* See rule (4) of replace.h. */
+/* Rename the copy to its final name and remove the old journal, in this order (rule 4 of
+ * replace.h). */
 static annal_status take_place(struct conversion *conversion, annal_error *err)
 {
     annal_store *store = conversion->change.store;
@@ -287,7 +291,9 @@ static annal_status convert(struct conversion *conversion, annal_error *err)
     const struct io *io = conversion->change.store->io;
     struct change *change = &conversion->change;
     annal_status status = check_space(conversion, err);
-    if (status == ANNAL_OK) /* first: it is what makes the sweep look for .new- files */
+    /* the tombstone is written first, because only a store with tombstones looks for leftover .new-
+     * files */
+    if (status == ANNAL_OK)
         status = annal__replace_put_tombstone(change, err);
     if (status == ANNAL_OK)
         status = begin_copy(conversion, err);
@@ -337,7 +343,7 @@ annal_status annal_session_convert(annal_store *store, annal_slice session,
     conversion.from = conversion.change.codec;
     conversion.result.bytes_before = conversion.result.bytes_after = conversion.change.info.bytes;
     if (conversion.from == conversion.to)
-        goto done; /* nothing to do */
+        goto done; /* the journal already has the format */
     status = annal__store_journal_path(store, session, conversion.to, &conversion.target, err);
     if (status == ANNAL_OK)
         status = convert(&conversion, err);

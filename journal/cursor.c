@@ -9,27 +9,27 @@
 #include <string.h>
 
 /*
- * Cursors: reading the events of a session from one seq on.
+ * Cursors read the events of a session from one seq on.
  *
  * A cursor reads one history (lineage.h). Its scan walks one part after the other. While it walks
- * the part of an ancestor, the session's own journal stays open, so that the cursor continues to
- * read the old file if the name is removed in the meantime. A part of an ancestor is checked
- * against the fork point that it must reach (rule 4 of lineage.h). Events whose journal is in
- * another format than JSON are converted on the way (json_msgpack.h).
+ * the part of an ancestor, the session's own journal stays open: if its name is removed in the
+ * meantime, the cursor still reads the removed file. A part of an ancestor is checked against the
+ * fork point that it ends with (rule 4 of lineage.h). Events whose journal is in another format
+ * than JSON are converted on the way (json_msgpack.h).
  */
 struct annal_cursor {
     annal_store *store;
     uint64_t from_seq;
     struct scan scan;
-    struct scan own; /* while scan is an ancestor's */
-    /* part of the history that scan reads: 0 is this journal, n is lineage.parts[n - 1] */
+    /* scan of the session's own journal, while `scan` reads an ancestor's journal */
+    struct scan own;
+    /* part of the history that scan reads: 0: the own journal; n: lineage.parts[n - 1] */
     size_t part;
     struct origin origin;
     struct lineage lineage;
-    bool is_head_only; /* the next event is read without its data, if it is long */
-    annal_slice data;  /* data of the last event that was returned, unless it is long */
-    struct buf
-        json; /* the data of the last event that was returned, if its journal has another format */
+    bool is_head_only; /* whether the next event is read without its data, if the data is long */
+    annal_slice data;  /* data of the last event that was returned; empty if it is long */
+    struct buf json;   /* data of the last event that was returned, if its journal is not JSON */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
@@ -69,7 +69,7 @@ annal_session_info annal__cursor_header(const annal_cursor *cursor)
     return info;
 }
 
-/* Walk another part, from its beginning. */
+/* Continue with another part of the history, from its beginning. */
 static annal_status enter_part(annal_cursor *cursor, size_t part, annal_error *err)
 {
     struct scan scan;
@@ -166,7 +166,7 @@ static annal_status next_of_part(annal_cursor *cursor, annal_event *out_event, a
     return annal__scan_next(&cursor->scan, out_event, err);
 }
 
-/* Rule (4) of lineage.h: fail, because the two parts do not fit together. */
+/* Fail, because the ancestor's journal has another history than the fork (rule 4 of lineage.h). */
 static annal_status refuse_part(const annal_cursor *cursor, annal_error *err)
 {
     const struct part *parts = cursor->lineage.parts;
@@ -174,7 +174,7 @@ static annal_status refuse_part(const annal_cursor *cursor, annal_error *err)
     return annal__lineage_refuse(fork, &parts[cursor->part - 1], err);
 }
 
-/* The next event of an ancestor's part; ANNAL_END after its last one. */
+/* Read the next event of an ancestor's part; ANNAL_END after its last event. */
 static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_event, annal_error *err)
 {
     const struct part *part = &cursor->lineage.parts[cursor->part - 1];
@@ -186,7 +186,7 @@ static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_even
     if (annal__lineage_differs(&cursor->scan, status, out_event, part))
         return refuse_part(cursor, err);
     if (status == ANNAL_OK && out_event->seq > part->to_seq)
-        return ANNAL_END; /* the last events are missing */
+        return ANNAL_END; /* the last events of the part are missing */
     return status;
 }
 
@@ -206,7 +206,8 @@ static annal_status next_of_history(annal_cursor *cursor, annal_event *out_event
     return next_of_part(cursor, out_event, err);
 }
 
-/* For annal__json_check_pieces(). A journal has a line break only after a line. */
+/* Source of annal__json_check_pieces(): the data of an event that is too long for memory, and
+ * whether it contains a line break. */
 struct long_data {
     const struct scan *scan;
     bool has_breaks;
@@ -221,7 +222,8 @@ static bool read_data(void *arg, uint64_t offset, void *bytes, size_t len)
     return got >= 0 && (size_t)got == len;
 }
 
-/* What no append accepts (draft.c), and another program wrote. NULL: it is JSON on one line. */
+/* Check the data of an event, which another program may have written: no append accepts such faults
+ * (draft.c). *out_fault says what is wrong, or is NULL. */
 static annal_status check_data(const annal_cursor *cursor, annal_slice data, const char **out_fault,
                                annal_error *err)
 {
@@ -243,10 +245,8 @@ static annal_status check_data(const annal_cursor *cursor, annal_slice data, con
     return ANNAL_OK;
 }
 
-/*
- * Turn the data of an event into what readers get. Msgpack that JSON cannot express is damage; so
- * is data that is not JSON, if it is checked.
- */
+/* Turn the data of an event into JSON for readers. ANNAL_DAMAGE for msgpack that JSON cannot
+ * express and, if `checks`, for data that is not JSON. */
 static annal_status show_data(annal_cursor *cursor, bool checks, annal_event *event,
                               annal_error *err)
 {

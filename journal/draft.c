@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may become an event, and what may name a session. */
+/* Check drafts of events and session ids, and turn drafts into events. */
 #include "journal/sys/draft.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -77,7 +77,7 @@ static annal_status check_json(annal_slice data, annal_error *err)
     if (fault != JSON_VALID)
         return annal__fail(err, ANNAL_ERR_INVALID, "data is not one JSON value: %s at byte %zu",
                            annal__json_fault_text(fault), offset);
-    /* JSON allows line breaks between tokens; a journal with an event per line does not. */
+    /* JSON allows line breaks between tokens, but a journal of one line per event does not. */
     const char *lf = memchr(data.ptr, '\n', data.len);
     const char *cr = memchr(data.ptr, '\r', data.len);
     if (lf != NULL || cr != NULL)
@@ -141,7 +141,7 @@ annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, 
         status = annal__fail(err, ANNAL_ERR_NOMEM, "read the data of an event: out of memory");
     if (status == ANNAL_OK) {
         *out_json = annal__buf_slice(&json);
-        json = (struct buf){0}; /* now the caller's */
+        json = (struct buf){0}; /* the memory belongs to the caller now */
     }
     annal__buf_done(&json);
     return status;

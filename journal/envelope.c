@@ -14,7 +14,7 @@ static bool type_fits(annal_slice type)
     return fits;
 }
 
-/* It is written into its line unchanged, so it must be a JSON string without escapes. */
+/* An id is written into its line unchanged, so it must be a JSON string without escapes. */
 bool annal__envelope_id_fits(annal_slice id)
 {
     bool plain = id.len <= ANNAL_ID_BYTES_MAX, ascii = true;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events at known places: an index keeps their offset and length.
+ * Read single events whose offset and length an index has stored.
  *
- * (1) A query reads many events, of few sessions or of a hundred: the buffer keeps the journals
- *     open that it used last. A journal is used again as long as its name belongs to the same file.
+ * (1) A query reads many events, of few sessions or of a hundred, so the buffer keeps the
+ *     JOURNALS_MAX last used journals open. A journal is reused as long as its name belongs to the
+ *     same file.
  * (2) If the caller says which events are next (annal__event_read_ahead()), neighbours are read
  *     together, and missing pages are fetched from the disk all at once instead of one after the
- *     other. The name of each journal is checked once for all that is read ahead from it.
- * (3) An event that was read ahead and does not prove itself is ignored: it is read again in its
- *     place, as if it had not been read ahead.
+ *     other. The name of each journal is checked once per call, not once per event.
+ * (3) An event that was read ahead and whose hash is wrong is read again, as if it had not been
+ *     read ahead.
  */
 #include "journal/sys/event_at.h"
 #include "journal/base/alloc.h"
@@ -25,48 +26,52 @@
 #define JOURNALS_MAX     128
 #define GUESSES          1024
 #define AHEAD_EVENTS_MAX 1024
-#define AHEAD_BYTES      ((size_t)256 << 10) /* small enough for the cache of a processor */
-#define AHEAD_GAP_BYTES  4096u /* reading these bytes in vain costs less than another call */
+/* maximum that is read ahead: small enough for the cache of a processor */
+#define AHEAD_BYTES ((size_t)256 << 10)
+/* two events that are closer than this are read in one call: the bytes between them cost less than
+ * a call */
+#define AHEAD_GAP_BYTES 4096u
 
 struct journal {
-    const annal_store *store; /* NULL: this place is free */
+    const annal_store *store; /* store of the session; NULL: this entry is free */
     struct scan scan;
     char *path;
     dev_t device;
     ino_t inode;
-    uint64_t used; /* buffer->uses at that time */
-    uint64_t look; /* buffer->looks when its name was checked */
+    uint64_t used; /* value of buffer->uses when the journal was last used */
+    uint64_t look; /* value of buffer->looks when the journal's name was last checked */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* An event that is read ahead, with the trailer before it. */
+/* An event to read ahead, with the trailer before it. */
 struct ahead {
-    size_t journal; /* index of the journal */
+    size_t journal; /* index in buffer->journals */
     uint64_t offset, length;
-    size_t at;          /* offset of the trailer in buffer->ahead_bytes */
-    size_t piece_bytes; /* for the first event in a piece: bytes to read in one call; else 0 */
+    size_t at; /* offset of the trailer in buffer->ahead_bytes */
+    /* number of bytes to read in one call, if this is the first event of a piece; else 0 */
+    size_t piece_bytes;
     bool held;
 };
 
 struct annal__event_buffer {
-    struct buf bytes; /* the trailer of the frame before, then the frame */
+    struct buf bytes; /* trailer of the previous frame, followed by the frame */
     struct buf json;
     struct journal *journals;
     size_t journal_count, journal_room;
-    /* 1 + the likely index of the journal, by the hash of the session's id */
+    /* 1 + the likely index of a session's journal, or 0, by the hash of the session's id */
     uint8_t guess[GUESSES];
     uint64_t uses;
-    uint64_t looks; /* calls of annal__event_read_ahead() */
+    uint64_t looks; /* number of calls of annal__event_read_ahead() */
     struct ahead *ahead;
-    struct ahead **by_place; /* `ahead`, sorted */
+    struct ahead **by_place; /* pointers to `ahead`, sorted by journal and offset */
     size_t ahead_room, ahead_count;
-    size_t ahead_next; /* next entry of by_place to read */
+    size_t ahead_next; /* index in `ahead` of the event that is probably asked for next */
     struct buf ahead_bytes;
 };
 
 /* ---- Journals ---- */
 
-/* Its place is free then; what was read ahead from it is not used any more. */
+/* Close a journal and free its entry; events that were read ahead from it are not used any more. */
 static void close_journal(annal__event_buffer *buffer, struct journal *journal)
 {
     size_t number = (size_t)(journal - buffer->journals);
@@ -105,7 +110,7 @@ static bool is_of(const struct journal *journal, const annal_store *store, annal
            journal->session[session.len] == '\0';
 }
 
-/* NULL if it is not open. */
+/* Return the open journal of a session, or NULL. */
 static struct journal *find_journal(annal__event_buffer *buffer, const annal_store *store,
                                     annal_slice session)
 {
@@ -122,7 +127,8 @@ static struct journal *find_journal(annal__event_buffer *buffer, const annal_sto
     return NULL;
 }
 
-/* A free place, if necessary of the least recently used journal. NULL: no memory. */
+/* Return a free entry, if necessary by closing the least recently used journal. NULL: out of
+ * memory. */
 static struct journal *make_room(annal__event_buffer *buffer)
 {
     struct journal *oldest = buffer->journals;
@@ -147,7 +153,7 @@ static struct journal *make_room(annal__event_buffer *buffer)
     return journal;
 }
 
-/* Open this session's journal in a free place. */
+/* Open the journal of a session in a free entry. */
 static annal_status fill_journal(struct journal *journal, const annal_store *store,
                                  annal_slice session, annal_error *err)
 {
@@ -188,7 +194,7 @@ static bool stands(const struct journal *journal)
            device == journal->device && inode == journal->inode;
 }
 
-/* The journal that has the name now. */
+/* Return the journal that has the session's name now, open. */
 static annal_status open_journal(annal__event_buffer *buffer, const annal_store *store,
                                  annal_slice session, struct journal **out_journal,
                                  annal_error *err)
@@ -228,7 +234,8 @@ static bool make_ahead_room(annal__event_buffer *buffer, size_t count)
     return buffer->ahead_room > 0;
 }
 
-/* Accept as many as there is room for, of journals that can be opened. */
+/* Copy the places into buffer->ahead, up to the size of the array, until a journal cannot be
+ * opened. */
 static void take_places(annal__event_buffer *buffer, const annal_store *store,
                         const annal__event_place *places, size_t count)
 {
@@ -273,7 +280,7 @@ static int compare_places(const void *left, const void *right)
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* The events of a session are read in order. */
+/* The events of one session are read in order, so their places are usually sorted already. */
 static bool is_sorted(const annal__event_buffer *buffer)
 {
     size_t i = 1;
@@ -283,7 +290,8 @@ static bool is_sorted(const annal__event_buffer *buffer)
     return i >= buffer->ahead_count;
 }
 
-/* Join neighbours into pieces; returns the number of bytes of all pieces. */
+/* Group neighbouring events into pieces that are read in one call; return the number of bytes of
+ * all pieces. */
 static size_t lay_out(annal__event_buffer *buffer)
 {
     struct ahead *first = NULL;
@@ -309,7 +317,8 @@ static size_t lay_out(annal__event_buffer *buffer)
     return bytes + (first == NULL ? 0 : first->piece_bytes);
 }
 
-/* Note how many bytes were read of the piece that begins with by_place[first]. */
+/* Set `held` for the events of the piece that begins with by_place[first], of which `got` bytes
+ * were read. */
 static void hold(annal__event_buffer *buffer, size_t first, size_t got)
 {
     size_t from = buffer->by_place[first]->at;
@@ -322,7 +331,8 @@ static void hold(annal__event_buffer *buffer, size_t first, size_t got)
     }
 }
 
-/* First tell the disk what is not in memory, then wait for it. Rule (2). */
+/* Read all pieces: first those in memory, while asking the disk for the others; then wait for the
+ * others (rule 2). */
 static void read_pieces(annal__event_buffer *buffer)
 {
     bool missing = false;
@@ -371,7 +381,8 @@ size_t annal__event_read_ahead(annal_store *store, const annal__event_place *pla
     return used->ahead_count;
 }
 
-/* The event, if it was read ahead; else NULL. Callers mostly read them in order. */
+/* Return the event if it was read ahead, else NULL. Callers mostly read events in the order in
+ * which they announced them. */
 static const struct ahead *find_ahead(annal__event_buffer *buffer, const annal_store *store,
                                       annal_slice session, uint64_t offset, uint64_t length)
 {
@@ -388,10 +399,8 @@ static const struct ahead *find_ahead(annal__event_buffer *buffer, const annal_s
 
 /* ---- The event ---- */
 
-/*
- * Read the frame in that place, and the trailer before it, into the buffer. An empty frame: the
- * journal is too short for it.
- */
+/* Read the frame at this offset, and the trailer before it, into the buffer. *out_frame is empty if
+ * the journal is too short. */
 static annal_status read_frame(annal__event_buffer *buffer, const struct scan *scan,
                                uint64_t offset, uint64_t length, annal_slice *out_before,
                                annal_slice *out_frame, annal_error *err)
@@ -400,7 +409,7 @@ static annal_status read_frame(annal__event_buffer *buffer, const struct scan *s
     *out_before = *out_frame = (annal_slice){NULL, 0};
     annal__buf_clear(&buffer->bytes);
     if (length > FRAME_BYTES_MAX || offset < before)
-        return ANNAL_OK; /* no event is that long, or exists there */
+        return ANNAL_OK; /* no event is that long, or begins before the end of a header */
     annal_status status = annal__buf_reserve(&buffer->bytes, before + (size_t)length);
     if (status < 0)
         return annal__fail(err, status, "read an event of %llu bytes: out of memory",
@@ -414,7 +423,8 @@ static annal_status read_frame(annal__event_buffer *buffer, const struct scan *s
     return ANNAL_OK;
 }
 
-/* A neighbour is damaged, so the event cannot be proved alone: walk to it. */
+/* Find the event by walking through the journal, because the event or the one before it is damaged,
+ * so that its hash alone proves nothing. */
 static annal_status read_by_walking(annal__event_buffer *buffer, struct scan *scan, uint64_t seq,
                                     uint64_t offset, uint64_t length, annal_event *out_event,
                                     annal_error *err)

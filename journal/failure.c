@@ -11,7 +11,7 @@
 
 #include <inttypes.h>
 
-/* ---- Rule (2): back to the durable tail ---- */
+/* ---- Rule (2): roll sessions back to their durable end ---- */
 
 struct session_tail annal__failure_session_tail(const struct session *session)
 {
@@ -29,8 +29,8 @@ struct session_tail annal__failure_session_tail(const struct session *session)
     };
 }
 
-/* Its events in these groups never happened. loose: the bytes of level os that were in its journal
- * before them. */
+/* Roll a session back to its end before the refused groups. loose: the bytes of level os that were
+ * in its journal before the refused events. */
 static void take_back(annal_store *store, struct session *session, const struct session_tail *tail,
                       annal_slice loose)
 {
@@ -59,8 +59,11 @@ static void take_back(annal_store *store, struct session *session, const struct 
     }
 }
 
-/* A record without events is a mark, and moves nothing. The first record of a session has the end
- * that the session had before. */
+/*
+ * Roll a session back to its end before this record. Of several records, only the session's first
+ * is used, because its `before` is the earliest. A record without events is a mark of level os, and
+ * changes no seq.
+ */
 static void roll_back_record(annal_store *store, const struct group *group,
                              const struct group_record *record, uint64_t pass)
 {
@@ -70,7 +73,7 @@ static void roll_back_record(annal_store *store, const struct group *group,
     if (session->rolled_marks != pass) {
         session->create_logged = tail->create_logged;
         session->mark_group = tail->mark_group;
-        session->marked = false; /* level os asks for a new one */
+        session->marked = false; /* the next append of level os writes a new mark */
     }
     session->rolled_marks = pass;
     if (record->length > record->header_bytes && session->rolled_back != pass) {
@@ -118,8 +121,8 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
     return ANNAL_ERR_UNKNOWN;
 }
 
-/* A session that could not be redone is marked as behind and accepts no appends; other sessions are
- * not late any more. */
+/* Note the result of writing a session's journal again: why is NULL if the journal has all events
+ * now, and the session accepts appends again. Otherwise the session stays late and accepts none. */
 static void settle_session(void *arg, struct session *session, const annal_error *why)
 {
     annal_store *store = arg;
@@ -131,8 +134,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
         why = &failure;
     if (why != NULL) {
         annal__failure_set_late(store, session, LATE_BYTES, why);
-        /* Another file is in its place, so its bytes are not needed: the next append looks at the
-         * journal again. */
+        /* The journal's name belongs to another file, so the session's bytes are not needed: the
+         * next append reads that file. */
         if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
             why = NULL;
     }
@@ -145,8 +148,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
     pthread_mutex_unlock(&session->lock);
 }
 
-/* The marks of level os are in the log that is removed; what was written after them is synced with
- * the rest. */
+/* Forget the mark of level os of a session, because the log that contains the mark is removed; the
+ * next append of level os writes a new mark. */
 static annal_status take_mark(void *arg, struct session *session, annal_error *err)
 {
     (void)arg;
@@ -182,8 +185,11 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
     store->commit.rotated = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_void_remove(log);
-    annal__say(store, ANNAL_LOG_INFO, "commit log %02" PRIu32 " was replaced by a new one",
-               store->slot.number);
+    annal__say(
+        store, ANNAL_LOG_INFO,
+        "commit log %02" PRIu32
+        ", whose write or sync had failed, was replaced by a new log; appends are accepted again",
+        store->slot.number);
     return ANNAL_OK;
 }
 
@@ -199,8 +205,8 @@ void annal__failure_set_late(annal_store *store, struct session *session, enum s
         session->late = late;
     annal_error refusal = {0};
     int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal->os_errno;
-    /* After another file took its place, the fate of the events is unknown until this is
-     * settled. */
+    /* Once the journal's name belonged to another file, the fate of the events is unknown until the
+     * session is no longer late. */
     bool unknown = why->status == ANNAL_ERR_UNKNOWN ||
                    (!news && session->refusal->status == ANNAL_ERR_UNKNOWN);
     annal__fail(
@@ -231,7 +237,7 @@ bool annal__failure_is_late(annal_store *store, annal_slice id)
     return late;
 }
 
-/* Return why the first late session is late. */
+/* If the session is late, return its refusal. */
 static annal_status find_late(void *arg, struct session *session, annal_error *err)
 {
     (void)arg;
@@ -279,7 +285,8 @@ static annal_status expect(void *arg, struct session *session, annal_error *err)
     return ANNAL_OK;
 }
 
-/* The log has nothing of the session that is needed: only loose bytes must be written again. */
+/* Handle a late session that has no record in the log: only its bytes of level os must be written
+ * again. */
 static annal_status settle_rest(void *arg, struct session *session, annal_error *err)
 {
     (void)err;

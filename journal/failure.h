@@ -2,76 +2,77 @@
 /*
  * What happens when a write or sync fails: commit-log rules 6, 7 and 11.
  *
- * (1) The log decides. A group whose sync returned 0 happened, whatever becomes of the journals. A
- *     group that was not written, or whose write or sync failed, is refused once it can certainly
- *     never appear: after an empty group in its place is durable, or else a void file (log_void.h).
- *     If neither is possible, the group is unknown, and the store object accepts no more work.
+ * (1) The log decides. A group whose sync returned 0 is durable, whatever happens to the journals.
+ *     A group that was not written, or whose write or sync failed, is refused once it can certainly
+ *     never appear: after an empty group that overwrites it is durable, or else a void file
+ *     (log_void.h). If neither is possible, the group is unknown, and the store object accepts no
+ *     more work.
  * (2) Whatever was encoded after a refused group is refused with it, and its sessions return to the
  *     end that they had before: seq, offset, h, ids, and loose bytes. Callers that already had
  *     their answer, at level batch, get an error once: from the next append of the writer, and from
  *     the next annal_sync().
- * (3) A log whose sync failed is never written again. Its needed groups are written into the
- *     journals again, completely, and synced; then a new log takes its name, and then the void is
- *     removed. Until that is done, appends are refused.
- * (4) A session whose journal could not be written is late: LATE_BYTES. Its events are durable, and
- *     it accepts no more until they are in the journal. A session whose journal could not be synced
- *     is LATE_SYNC: the kernel may have dropped the bytes, and a second sync would succeed without
- *     them.
+ * (3) A log whose sync failed is never written again. The groups that are still needed are written
+ *     into the journals again, completely, and synced; then a new log is renamed to its name, and
+ *     then the void file is removed. Until that is done, appends are refused.
+ * (4) A session is late while its journal must be written again. LATE_BYTES: a write to the journal
+ *     failed; the events are durable in the log, and the session accepts no more until they are in
+ *     the journal. LATE_SYNC: a sync of the journal failed; the kernel may have dropped the bytes,
+ *     and a second sync would succeed without them.
  * (5) Late sessions are written again from the log and synced: by the keeper, a checkpoint,
- *     annal_keep(), and close. If that fails they are marked as behind, which is reported once to
- *     the log callback. No epoch is released while a session is late, so the log keeps what it
- *     needs. At close such a session stays in the held list, and the log is redone at the next
- *     open.
+ *     annal_keep(), and close. If that fails they become LATE_BYTES, which is reported once to the
+ *     log callback. No epoch is released while a session is late, so the log keeps what it needs.
+ *     At close such a session stays in the held list, and the log is redone at the next open.
  * (6) Only the thread that leads the commit does (1) to (3) and (5): no other thread writes the
- *     log, or applies.
+ *     log, or groups into journals.
  */
 #ifndef JOURNAL_FAILURE_H
 #define JOURNAL_FAILURE_H
 
 #include "journal/store.h"
 
-/* The end of a session, to restore it later. Its lock is held. */
+/* Return the end of a session, to restore it later. The session's lock is held. */
 struct session_tail annal__failure_session_tail(const struct session *session);
 
-/* Rule (2): roll back the sessions of these two groups, of which the second was encoded after the
- * first. */
+/* Roll back the sessions of two refused groups, of which the second was encoded after the first
+ * (rule 2). */
 void annal__failure_roll_back(annal_store *store, const struct group *first,
                               const struct group *second);
 
-/*
- * Rule (1): a group could not be written, and *failure says why. Make sure that it never appears,
- * and return failure->status, or ANNAL_ERR_UNKNOWN with *failure changed.
- */
+/* Make sure that a group never appears after writing it failed with *failure (rule 1). Return
+ * failure->status, or ANNAL_ERR_UNKNOWN with *failure changed if this cannot be ensured. */
 annal_status annal__failure_settle(annal_store *store, annal_error *failure);
 
-/* Rule (3): replace the log if it is broken. */
+/* Replace the log if a sync of it failed (state LOG_BROKEN); else do nothing (rule 3). */
 annal_status annal__failure_renew_log(annal_store *store, annal_error *err);
 
-/* Rule (4): mark the session as late. Its lock is held. */
+/* Mark a session as late: its journal must be written again (rule 4). The session's lock is
+ * held. */
 void annal__failure_set_late(annal_store *store, struct session *session, enum session_late late,
                              const annal_error *why);
 
 bool annal__failure_is_late(annal_store *store, annal_slice id);
 
-/* Rule (5): catch up. ANNAL_OK: no session is late any more. */
+/* Write the journals of late sessions again, from the log (rule 5). ANNAL_OK if no session is late
+ * after that. */
 annal_status annal__failure_catch_up(annal_store *store, annal_error *err);
 
-/* Whether the fate of late events is unknown, because another file is in the place of their
- * journal. */
+/* Return ANNAL_ERR_UNKNOWN if the fate of a late session's events is unknown, because its journal's
+ * name belongs to another file; else ANNAL_OK. */
 annal_status annal__failure_refuse_unknown(annal_store *store, annal_error *err);
 
-/* Why the first late session is late; ANNAL_OK if none is. */
+/* Return why the first late session is late, or ANNAL_OK if none is. */
 annal_status annal__failure_refuse_late(annal_store *store, annal_error *err);
 
-/* A checkpoint by the leader. Late sessions are caught up with before it, and those that it finds
- * late after it. */
+/* Checkpoint an epoch; only the leader calls this. Late sessions are written again before it and,
+ * if the checkpoint itself makes sessions late, once more after it. */
 annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err);
 
-/* Note for the writers of a session that batch events from this seq on are lost. Lock held. In
- * writer.c. */
+/* Note for the writers of a session that events of level batch from this seq on were refused.
+ * Session's lock held. Defined in writer.c. */
 void annal__writers_lose(struct session *session, uint64_t seq);
 
-/* As above, if another file is in the place of the journal: the fate of their events is unknown. */
+/* Note for the writers of a session that the fate of their events is unknown, because another file
+ * has the journal's name. Session's lock held. Defined in writer.c. */
 void annal__writers_doubt(struct session *session);
 
 #endif

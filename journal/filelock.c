@@ -13,11 +13,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Most locks are held for less than the shortest pause. Later a pause is an eighth of what was
- * waited. */
+/* Least and greatest pause between two tries of a lock, in microseconds; a pause is an eighth of
+ * the time waited so far. Most locks are held for less than the least pause. */
 #define PAUSE_US_LEAST 50
 #define PAUSE_US_MOST  5000
-#define TRIES_MOST     100 /* a filesystem may return another number for a file at each call */
+/* maximum number of times that the file may be found replaced: some filesystems return another
+ * inode number at each call */
+#define TRIES_MOST 100
 
 annal_status annal__filelock_init(struct file_lock *lock, const char *name)
 {
@@ -29,9 +31,9 @@ annal_status annal__filelock_init(struct file_lock *lock, const char *name)
 }
 
 /*
- * The file may have been removed while we waited; then the lock on it excludes no process. If that
- * cannot be checked we do not have the lock: taking it again would ask the same question without
- * end.
+ * Find out whether the lock file still has its name: if it was removed while this process waited, a
+ * lock on it excludes no process. If that cannot be checked, fail: another try would probably fail
+ * in the same way.
  */
 static annal_status look_at_place(const annal_store *store, int fd, const char *path,
                                   bool *out_there, annal_error *err)
@@ -52,7 +54,8 @@ static void close_file(annal_store *store, struct file_lock *lock)
     lock->fd = -1;
 }
 
-/* ANNAL_ERR_BUSY; the holder of the lock is looked up only for a message. */
+/* Return ANNAL_ERR_BUSY with a message that names the holder; without err, the holder is not looked
+ * up. */
 static annal_status refuse(const annal_store *store, const struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
@@ -71,7 +74,7 @@ static annal_status refuse(const annal_store *store, const struct file_lock *loc
                        store->path, annal__lock_holder_name(pid, name));
 }
 
-/* It is taken for this thread. */
+/* Lock the file by flock. This thread has locked it against the other threads of the process. */
 static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
@@ -93,13 +96,13 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
         }
         status = look_at_place(store, lock->fd, path.ptr, &there, err);
         if (!there)
-            close_file(store, lock); /* and this releases the lock */
+            close_file(store, lock); /* closing the file also releases the lock on it */
     }
     annal__buf_done(&path);
     return status;
 }
 
-/* How long this caller may still wait. */
+/* Return how long this caller may still wait, in microseconds. */
 static int64_t time_left(annal_store *store, int64_t deadline_us, int64_t least_until_us)
 {
     int64_t now_us = annal__store_now_us(store);
@@ -107,7 +110,8 @@ static int64_t time_left(annal_store *store, int64_t deadline_us, int64_t least_
     return left_us > least_until_us - now_us ? left_us : least_until_us - now_us;
 }
 
-/* Waits are counted for the thread that holds the lock, not for this thread. */
+/* Lock out the other threads of this process. The wait is not counted as one of the store (seam.h):
+ * what delays this thread is the thread that holds the lock. */
 static annal_status take_from_threads(annal_store *store, struct file_lock *lock,
                                       int64_t deadline_us, int64_t least_until_us, annal_error *err)
 {

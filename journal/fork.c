@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creating a fork: a journal that contains a header and points at another journal (lineage.h).
+ * Create a fork: a journal that contains only a header, which names another journal and an event in
+ * it (lineage.h).
  *
- * (1) It holds locks/structure, so the parent is not deleted or converted in the meantime, and the
- *     name of the fork, so no process creates a session with that name.
+ * (1) The caller's process holds locks/structure meanwhile, so that no process deletes or converts
+ *     the parent, and owns the name of the fork, so that no process creates a session with it.
  * (2) The shared events are made durable first: our own events by annal_sync(), events of another
  *     process by a sync of the journal that contains them. So a fork never points at something that
  *     a power cut removes.
- * (3) Its journal is written under another name, synced, renamed, and events/ is synced: at every
- *     moment it is complete or missing.
+ * (3) The fork's journal is written under a temporary name, synced, renamed, and events/ is synced:
+ *     at every moment it is complete or missing.
  */
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
@@ -23,15 +24,17 @@
 #include <sys/random.h>
 
 struct forking {
-    struct change change; /* the change that creates the fork's name */
+    struct change change; /* ownership of the fork's name */
     annal_store *store;
     annal_slice parent;
-    struct origin origin; /* the event at which the fork begins */
+    /* event after which the fork begins, and the session whose journal contains it */
+    struct origin origin;
     const struct codec *codec;
-    annal_session_info made; /* the new fork */
+    annal_session_info made; /* information on the new fork */
 };
 
-/* Asking for a session that exists does not take it from its owner. */
+/* Fail if the fork's name already belongs to a session. Checked first, because claiming the name
+ * would take that session from its owner. */
 static annal_status refuse_child(annal_store *store, annal_slice child, annal_error *err)
 {
     struct buf path = {0};
@@ -65,7 +68,7 @@ static annal_status choose_seq(const struct forking *forking, uint64_t *at_seq, 
     return ANNAL_OK;
 }
 
-/* The journal that contains the event, and the event's hash. */
+/* Find the journal that contains the event, and the event's hash. */
 static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_error *err)
 {
     annal_cursor *cursor = NULL;
@@ -73,7 +76,8 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
     annal_status status = annal_cursor_open(forking->store, forking->parent, at_seq, &cursor, err);
     if (status < 0)
         return status;
-    bool lost = false; /* damage before it does not matter: it proves itself */
+    /* damage before the event does not matter, because the event's own hash proves it */
+    bool lost = false;
     do {
         status = annal_cursor_next(cursor, &event, err);
         lost = status == ANNAL_DAMAGE && annal_cursor_damage(cursor).event_lost &&
@@ -96,7 +100,7 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
     return status;
 }
 
-/* A reader of the fork goes through all its ancestors. */
+/* Refuse a fork with too many ancestors, because a reader of the fork opens all of them. */
 static annal_status check_depth(const struct forking *forking, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
@@ -114,7 +118,8 @@ static annal_status check_depth(const struct forking *forking, annal_error *err)
                        id, ANNAL_ANCESTORS_MAX);
 }
 
-/* Rule (2). */
+/* Make the shared events durable, so that a fork never points at events that a power cut removes
+ * (rule 2). */
 static annal_status sync_origin(const struct forking *forking, const struct codec **out_codec,
                                 annal_error *err)
 {
@@ -128,7 +133,8 @@ static annal_status sync_origin(const struct forking *forking, const struct code
         status = annal__fail_errno(err, "cannot sync the journal of session '%s'",
                                    forking->origin.session);
     store->io->close(store->io->arg, fd);
-    atomic_store(&store->events_dirty, true); /* another process may have created it just now */
+    /* another process may have created the journal just now */
+    atomic_store(&store->events_dirty, true);
     return status < 0 ? status : annal__checkpoint_events(store, err);
 }
 
@@ -150,7 +156,7 @@ static void describe(struct forking *forking, const struct frame_header *header,
     annal__codec_file_id_text(header->file, made->file);
 }
 
-/* Rule (3): write and sync the journal under a temporary name, and rename it to path. */
+/* Write and sync the journal under a temporary name, and rename it to path (rule 3). */
 static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES],
                                 annal_slice frame, const char *path, annal_error *err)
 {
@@ -228,7 +234,8 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     status = annal_sync(forking->store, err);
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
-    if (status == ANNAL_OK) /* a fork of a broken history would be broken, too */
+    /* a fork of a history with a missing or replaced ancestor could not be read either */
+    if (status == ANNAL_OK)
         status = annal__lineage_check(forking->store, forking->parent, NULL, err);
     if (status == ANNAL_OK)
         status = find_origin(forking, at_seq, err);

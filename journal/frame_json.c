@@ -11,8 +11,8 @@
  *     others contain no escapes, and data is between its key and the trailer.
  * (3) The trailer has a fixed width: ,"h":"<16 hex>"} and a newline, 25 bytes.
  * (4) h is XXH3-64 of the line's bytes before the trailer, seeded with the h of the line before it;
- *     the header's seed is 0. So a line proves itself by the line before it, and every flipped bit
- *     and every missing, doubled, swapped or foreign line is noticed.
+ *     the header's seed is 0. So a line is verified with the h of the line before it, and every
+ *     flipped bit and every missing, doubled, swapped or foreign line is noticed.
  * (5) A header may have more members between fork and the trailer: "replaces":"<32 hex>" in a
  *     journal that was converted or repaired from another journal of this session and replaced it.
  *     Its events keep their seq and ts.
@@ -159,10 +159,11 @@ static uint64_t hash_line(annal_slice line, uint64_t offset, uint64_t h_before)
     return annal__hash(line.ptr, line.len - TRAILER_BYTES, h_before);
 }
 
-/* Inline, because each event that is read goes through them: if the lengths of the constants are
- * known they are a few instructions. */
+/* The functions below are inline, because each event that is read calls them: with constants of
+ * known lengths they are a few instructions. */
 
-/* Walks over the fixed parts of a line; after one part that does not fit, everything fails. */
+/* A position in a line whose fixed parts are read one after the other; after one part that does not
+ * fit, `fits` stays false. */
 struct walk {
     const char *at;
     const char *end;
@@ -193,7 +194,7 @@ static inline uint64_t take_number(struct walk *walk)
     return value;
 }
 
-/* Up to the next quote, which is skipped. */
+/* Return the bytes up to the next quote, and move after that quote. */
 static inline annal_slice take_string(struct walk *walk)
 {
     const char *start = walk->at;
@@ -216,7 +217,7 @@ static inline int64_t take_time(struct walk *walk)
     return time_us;
 }
 
-/* Everything before data. */
+/* Read everything before the data of an event. */
 static inline bool take_envelope(struct walk *walk, annal_event *out_event)
 {
     annal_slice id = {NULL, 0}, cause = {NULL, 0};
@@ -274,7 +275,7 @@ static void take_file_id(struct walk *walk, uint8_t out[FRAME_FILE_ID_BYTES])
     }
 }
 
-/* What follows "fork": . */
+/* Read the value of "fork". */
 static void take_fork(struct walk *walk, struct frame_header *header)
 {
     if (!walk->fits || !skip(walk, ANNAL_SLICE("{\"session\":\""))) {
@@ -336,7 +337,7 @@ static bool ends(annal_slice bytes)
     return bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\n';
 }
 
-/* A line whose newline was lost. */
+/* Find the end of a line whose newline was lost. */
 static bool split(annal_slice bytes, uint64_t h_before, size_t *out_length, uint64_t *out_h)
 {
     for (size_t end = TRAILER_BYTES; end < bytes.len; end++) {
@@ -363,8 +364,8 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return true;
 }
 
-/* An interrupted write leaves a piece of a line, so no newline; or all of a line except the
- * newline. */
+/* Return whether the bytes contain a newline, or a complete trailer. An interrupted write leaves
+ * neither a newline nor, in most cases, a complete line. */
 static bool was_whole(annal_slice bytes)
 {
     uint64_t h;

@@ -19,11 +19,12 @@
  *     of the frame before XOR the frame's offset in the file; both are 0 for the header.
  * (3) A newer version may have more values; the first four (in the header the first three) and the
  *     last two stay.
- * (4) A frame proves itself only at its own offset. data may contain the bytes of a journal, even
- *     of this journal (an agent reads its own files), and no byte of msgpack distinguishes them
- *     from frames, as a newline does in JSON lines. A reader that looks for the next frame after
- *     damage, in the middle of the file, or after half an event that is being written, would take
- *     them for events.
+ * (4) The hash of a frame is right only at the frame's own offset in the file (rule 2). The reason:
+ *     data may contain the bytes of a journal, even of this journal (an agent reads its own files),
+ *     and no byte of msgpack distinguishes such bytes from frames, as a newline does in JSON lines.
+ *     Without the offset in the hash, a reader that looks for the next frame after damage, in the
+ *     middle of the file, or after half an event that is being written, would take such bytes for
+ *     events.
  */
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -37,11 +38,11 @@
 #define MARK_UINT64     ((char)0xcf)
 #define MARK_INT64      ((char)0xd3)
 #define HASH_BYTES      ((size_t)9)
-#define TRAILER_BYTES   ((size_t)14) /* length and h */
+#define TRAILER_BYTES   ((size_t)14) /* bytes of length and h */
 #define HEADER_VALUES   10
 #define EVENT_VALUES    9
 #define EVENT_BYTES_MIN ((size_t)43) /* a type of one byte, data of one */
-#define HEAD_BYTES      ((size_t)24) /* array, length, seq, ts */
+#define HEAD_BYTES      ((size_t)24) /* bytes of the array's head, length, seq and ts */
 #define SEQ_AT          6
 #define TS_AT           15
 #define HEADER_MAGIC                                                                               \
@@ -50,7 +51,7 @@
 
 /* ---- Encoding ---- */
 
-/* Write the length in both its places, and h after it. */
+/* Write the length at the front and at the end of the frame, and h after it. */
 static annal_status close_frame(struct buf *out, size_t start, uint64_t offset, uint64_t h_before,
                                 uint64_t *out_h)
 {
@@ -71,7 +72,7 @@ static annal_status pack_file_id(struct buf *out, const uint8_t file[FRAME_FILE_
     return annal__msgpack_bin(out, (annal_slice){(const char *)file, FRAME_FILE_ID_BYTES});
 }
 
-/* The caller has reserved room for it. */
+/* Append the value `fork` of a header. The caller has reserved room for it. */
 static void pack_fork(struct buf *out, const struct frame_header *header)
 {
     if (header->fork.len == 0) {
@@ -115,7 +116,7 @@ static annal_status encode_event(struct buf *out, const annal_draft *draft,
     annal_status status = annal__buf_reserve(out, draft->data.len + FRAME_ENVELOPE_BYTES);
     if (status < 0)
         return status;
-    /* None of these can fail: there is room for all. */
+    /* No call below can fail, because room for all bytes is reserved. */
     size_t start = out->len;
     (void)annal__msgpack_array(out, EVENT_VALUES);
     (void)annal__msgpack_put_uint32(out, 0);
@@ -141,7 +142,7 @@ static bool read_trailer(annal_slice bytes, uint64_t *out_h)
     return true;
 }
 
-/* The length shows where a frame ends. */
+/* Any bytes may end a frame: its length shows where it ends. */
 static bool ends(annal_slice bytes)
 {
     return bytes.len >= HASH_BYTES;
@@ -201,7 +202,8 @@ static bool take_fork(annal_slice *rest, struct frame_header *header)
     return true;
 }
 
-/* The length in the head of what may be a frame; 0: it is not a frame. */
+/* Return the length that the first bytes of a frame state, or 0 if these bytes do not begin a
+ * frame. */
 static size_t head_length(annal_slice bytes)
 {
     if (bytes.len < HEAD_BYTES || (bytes.ptr[0] & ~15) != ARRAY_OF(0) ||
@@ -232,7 +234,7 @@ static bool parse_event(annal_slice frame, annal_event *out_event)
     return true;
 }
 
-/* Parse what follows the version, up to the trailer. */
+/* Parse the values after the version, up to the trailer. */
 static bool parse_rest_of_header(annal_slice rest, struct frame_header *header)
 {
     bool given = false;
@@ -271,7 +273,7 @@ static bool parse_header(annal_slice frame, struct frame_header *out_header)
 
 /* ---- Finding frames ---- */
 
-/* Whether a frame of this length, whose last bytes are given, has the same length at its end. */
+/* Return whether the trailer before `end` states this length, too. */
 static bool tail_agrees(const char *end, size_t length)
 {
     return end[-14] == MARK_UINT32 && end[-9] == MARK_UINT64 &&
@@ -283,8 +285,8 @@ static annal_slice behind(annal_slice bytes, size_t count)
     return (annal_slice){bytes.ptr + count, bytes.len - count};
 }
 
-/* Where, after the first byte, the next whole frame begins. 0: nowhere, or more bytes are needed to
- * tell. */
+/* Return the offset, after the first byte, at which the next complete frame begins; 0 if none does,
+ * or if more bytes are needed to find out. */
 static size_t find_next(annal_slice bytes, bool all)
 {
     for (size_t at = 1; at + HEAD_BYTES <= bytes.len; at++) {
@@ -312,7 +314,8 @@ static size_t measure(annal_slice bytes, size_t searched, bool all)
     if (length > 0 && length <= bytes.len) {
         if (tail_agrees(bytes.ptr + length, length))
             return length;
-        /* Its trailer or its length is damaged: what follows it shows which. */
+        /* The trailer or the length of this frame is damaged: if a frame follows, the length is
+         * right. */
         annal_slice next = behind(bytes, length);
         if (next.len < HEAD_BYTES && !all)
             return 0;
@@ -344,8 +347,8 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return false;
 }
 
-/* Two of three marks of a trailer: one damaged byte leaves two, and data rarely contains two marks
- * by chance. */
+/* Return whether at least two of three properties of a trailer are present. One damaged byte leaves
+ * two, and data rarely has two by chance. */
 static bool has_trailer(const char *end, size_t length)
 {
     return (end[-14] == MARK_UINT32) + (end[-9] == MARK_UINT64) +

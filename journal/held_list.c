@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HELD_MAGIC         UINT64_C(0x31444c45484c4e41) /* "ANLHELD1" */
+#define HELD_MAGIC         UINT64_C(0x31444c45484c4e41) /* "ANLHELD1" in little-endian bytes */
 #define HELD_HEADER_BYTES  ((size_t)4096)
 #define HELD_ENTRIES_FIRST 64
 #define HELD_MAP_BYTES     (HELD_HEADER_BYTES + HELD_ENTRIES_MAX * sizeof(struct held_entry))
@@ -27,7 +27,7 @@ static size_t file_bytes(uint32_t entries)
     return HELD_HEADER_BYTES + entries * sizeof(struct held_entry);
 }
 
-/* Rule (6). */
+/* Append zeros to the file up to this length, so that no access meets a hole (rule 6). */
 static int grow_file(const struct io *io, int fd, uint64_t from, uint64_t to)
 {
     static const char zeros[4096];
@@ -72,7 +72,7 @@ annal_status annal__held_open(const struct io *io, const char *path, bool create
                       .fd = fd,
                       .header = map,
                       .entries = room < HELD_ENTRIES_MAX ? (uint32_t)room : HELD_ENTRIES_MAX};
-    fd = -1; /* now the list's */
+    fd = -1; /* the descriptor belongs to the list now */
 
 done:
     if (fd >= 0)
@@ -129,7 +129,8 @@ void annal__held_bind(struct held *held, const uint8_t boot[16], const struct st
     atomic_store(&header->magic, HELD_MAGIC);
 }
 
-/* A process that is stopped or dies between the two leaves a list that is valid for both. */
+/* Note in the list the log that replaces the present log. A process that is stopped or dies before
+ * annal__held_bind_done() leaves a list that is valid for both logs. */
 void annal__held_bind_next(const struct held *held, const struct stat *next)
 {
     atomic_store(&held->header->named, 0);
@@ -173,7 +174,8 @@ static void fill_entry(struct held_entry *entry, annal_slice session)
     atomic_store(&entry->loose, 0);
     memcpy(entry->id, session.ptr, session.len);
     entry->id_bytes = (uint32_t)session.len;
-    atomic_store(&entry->hash, id_hash(session)); /* rule (3) */
+    /* last, because the hash makes the entry valid (rule 3) */
+    atomic_store(&entry->hash, id_hash(session));
 }
 
 /* Return the index of a free entry, or the number of entries. */
@@ -197,7 +199,7 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
                            "take session '%.*s': this process already owns %d sessions",
                            ANNAL_FMT(session), HELD_ENTRIES_MAX);
     if (index == entries) {
-        /* After an interrupted growth the file may have any number of entries. */
+        /* After an interrupted growth the file may have room for any number of entries. */
         uint32_t more = entries * 2 < HELD_ENTRIES_MAX ? entries * 2 : HELD_ENTRIES_MAX;
         if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(more)) < 0)
             return annal__fail_errno(err, "take session '%.*s': grow the held list",
@@ -215,7 +217,7 @@ void annal__held_remove(const struct held *held, uint32_t index)
 {
     struct held_entry *entry = annal__held_entry(held, index);
     atomic_store(&entry->hash, 0);
-    /* Changes the word for all that sleep on it, whatever it was. */
+    /* Wake all processes that sleep on the word; adding 2 changes every value it can have. */
     atomic_fetch_add(&entry->word, 2);
     annal__futex_wake(&entry->word);
 }

@@ -2,9 +2,10 @@
 /*
  * The ids of a session's last events, for exactly-once appends.
  *
- * There are two generations of up to IDS_REMEMBERED ids each: when the young one is full it becomes
- * the old one. So at least the last IDS_REMEMBERED ids are known, in bounded memory. An id is kept
- * as its hash and the place of its event; the caller compares the bytes there.
+ * There are two tables of up to IDS_REMEMBERED ids each: when the young table is full, it replaces
+ * the old table, and an empty table becomes the young one. So at least the last IDS_REMEMBERED ids
+ * are known, in bounded memory. A table stores the hash of an id and the offset of its event; the
+ * caller reads the event there and compares the id.
  */
 #ifndef JOURNAL_IDS_H
 #define JOURNAL_IDS_H
@@ -14,13 +15,13 @@
 #define IDS_REMEMBERED 65536u
 
 struct ids_entry {
-    uint64_t hash; /* 0: free */
+    uint64_t hash; /* hash of the id; 0: this entry is free */
     uint64_t offset;
 };
 
 struct ids_table {
     struct ids_entry *entries;
-    uint32_t slots; /* a power of two */
+    uint32_t slots; /* number of entries, a power of two */
     uint32_t used;
 };
 
@@ -31,7 +32,8 @@ struct ids {
 
 annal_status annal__ids_add(struct ids *ids, annal_slice id, uint64_t offset);
 
-/* The offset of the event that has (very probably) this id; false if there is no such event. */
+/* Find the offset of the event that very probably has this id (an equal hash is no proof); false if
+ * no event has it. */
 bool annal__ids_find(const struct ids *ids, annal_slice id, uint64_t *out_offset);
 void annal__ids_done(struct ids *ids);
 

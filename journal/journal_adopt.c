@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moving a journal from another store into this store.
+ * Move a journal from another store into this store.
  *
- * (1) It holds locks/structure, so the parent of a fork is not deleted or converted in the
- *     meantime, and the name of the session, so no process creates a session with that name.
+ * (1) The process holds locks/structure meanwhile, so that no process deletes or converts the
+ *     parent of a fork, and owns the session's name, so that no process creates a session with it.
  * (2) A commit log may contain redo for a journal with the same file id that was deleted from this
  *     store; if this store has its tombstone, the journal is refused, because that redo belongs to
  *     its earlier content.
@@ -19,17 +19,17 @@
 #include <string.h>
 
 struct adoption {
-    struct change change; /* the change of the session's name */
+    struct change change; /* ownership of the session's name */
     annal_store *store;
     annal_slice session;
     const struct codec *codec;
     struct frame_header header;
     struct buf frame;
-    struct buf path; /* path */
+    struct buf path; /* path of the journal in the other store */
     struct buf target;
 };
 
-/* Sync the journal, and look at its header. */
+/* Sync the journal in the other store, and read its header. */
 static annal_status examine(struct adoption *adoption, annal_store *from, annal_error *err)
 {
     const struct io *io = from->io;
@@ -60,10 +60,8 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
     return annal__codec_check_owner(&adoption->header, adoption->session, err);
 }
 
-/*
- * Rule (2): fail if a deletion of this journal is not complete. Checked before any change, and
- * again at the end.
- */
+/* Fail while a commit log may contain redo for a deleted journal with this file id (rule 2). Called
+ * before any change, and again after the session's name is owned. */
 static annal_status refuse_gone(const struct adoption *adoption, annal_error *err)
 {
     bool gone = false;
@@ -87,7 +85,7 @@ static annal_status settle_gone(const struct adoption *adoption, annal_error *er
     return status;
 }
 
-/* A fork must point at an event that exists here. */
+/* Fail unless the event that a fork points at exists in this store. */
 static annal_status check_parent(const struct adoption *adoption, annal_error *err)
 {
     const struct frame_header *header = &adoption->header;
@@ -110,7 +108,7 @@ static annal_status check_parent(const struct adoption *adoption, annal_error *e
     return status;
 }
 
-/* Rule (3). */
+/* Rename the journal into this store, and sync events/ (rule 3). */
 static annal_status take_place(struct adoption *adoption, annal_error *err)
 {
     annal_store *store = adoption->store;

@@ -26,7 +26,7 @@ static struct json_walk walk_of(annal_slice json)
     return (struct json_walk){.at = json.ptr, .end = json.ptr + json.len};
 }
 
-/* The kind of a token: its first byte, and '0' for every number. */
+/* Return the kind of a token: its first byte, or '0' for every number. */
 static char kind_of(annal_slice token)
 {
     char c = *token.ptr;
@@ -35,7 +35,7 @@ static char kind_of(annal_slice token)
 
 /* ---- To msgpack ---- */
 
-/* The content of an object that is the JSON form of a bin or ext. */
+/* An object that is the JSON form of a msgpack bin or ext. */
 struct spelling {
     bool is_ext;
     int8_t type;
@@ -44,9 +44,10 @@ struct spelling {
 
 struct packing {
     struct buf *out;
-    struct buf counts; /* uint32_t: of values and keys in each array and object, in order */
-    size_t opened;     /* how many of them were packed */
-    struct buf text;   /* a string without escapes; or bytes */
+    /* uint32_t for each array and object, in order: the number of its values and keys */
+    struct buf counts;
+    size_t opened;   /* number of arrays and objects that were packed */
+    struct buf text; /* a string with its escapes resolved, or the bytes of a bin or ext */
     struct spelling spelling;
 };
 
@@ -108,8 +109,11 @@ static annal_status pack_number(struct packing *packing, annal_slice text)
     return annal__msgpack_ext(packing->out, DATA_EXT_JSON, text);
 }
 
-/* If value is the opening bracket of an array and at is after it, as in an ext: read the type, and
- * the token after it into value. */
+/*
+ * If `value` is the opening bracket of an array, read the type of an ext from it, and the token
+ * after the type into `value`. Return false if this is not an array that begins with a valid
+ * type.
+ */
 static bool read_ext_type(struct json_walk *at, annal_slice *value, int8_t *out_type)
 {
     annal_slice type;
@@ -128,9 +132,9 @@ static bool read_ext_type(struct json_walk *at, annal_slice *value, int8_t *out_
 }
 
 /*
- * rest is after the bracket of an object with a single member. Whether this is the JSON form of a
- * bin or ext; if so, rest is moved after all of it. Escapes in it make no difference: to_json()
- * would take it for one, too.
+ * Find out whether an object with a single member is the JSON form of a bin or ext; `rest` is after
+ * its opening bracket, and is moved after the complete object if so. Escapes are resolved, because
+ * the conversion to JSON would write the same object without them.
  */
 static annal_status read_spelling(struct json_walk *rest, struct spelling *out, bool *out_found)
 {
@@ -175,7 +179,7 @@ static annal_status pack_object(struct packing *packing, struct json_walk *rest)
         return status;
     if (!found)
         return annal__msgpack_map(packing->out, count);
-    packing->opened += spelling->is_ext; /* its array */
+    packing->opened += spelling->is_ext; /* the array in an ext was counted, too */
     annal__buf_clear(&packing->text);
     status = annal__base64_take(&packing->text, annal__buf_slice(&spelling->base64));
     if (status < 0)
@@ -216,7 +220,8 @@ static annal_status pack_values(struct packing *packing, annal_slice json)
     return status;
 }
 
-/* Limit the output to the largest data; a limit that out has itself stays. */
+/* Limit the output to the largest data, unless `out` has a lower limit. Return the limit that `out`
+ * had. */
 static size_t limit_to_data(struct buf *out)
 {
     size_t before = out->limit;
@@ -231,7 +236,7 @@ static annal_status fail_size(annal_status status, const char *what, annal_error
     if (status == ANNAL_ERR_LIMIT)
         return annal__fail(err, status, "data has more than %u bytes as %s", ANNAL_DATA_BYTES_MAX,
                            what);
-    return annal__fail(err, status, "data cannot be made %s: out of memory", what);
+    return annal__fail(err, status, "convert data to %s: out of memory", what);
 }
 
 annal_status annal__json_msgpack_from_json(annal_slice json, struct buf *out, annal_error *err)
@@ -262,7 +267,7 @@ annal_status annal__json_msgpack_from_json(annal_slice json, struct buf *out, an
 /* ---- To JSON ---- */
 
 struct level {
-    uint64_t left; /* values that follow, with keys */
+    uint64_t left; /* number of values and keys that are still to be printed */
     bool is_map;
     bool begun;
 };
@@ -271,7 +276,7 @@ struct printing {
     struct buf *out;
     annal_slice rest;
     size_t depth;
-    const char *fault; /* why JSON cannot express it */
+    const char *fault; /* why JSON cannot express the value, or NULL */
     struct level levels[ANNAL_DATA_DEPTH_MAX];
 };
 
@@ -316,7 +321,7 @@ static annal_status put_bytes(struct printing *printing, const struct msgpack_va
     return status;
 }
 
-/* The JSON text of a number or string. */
+/* Return whether the text is a JSON number or string. */
 static bool is_leaf(annal_slice text)
 {
     return text.len > 0 && (kind_of(text) == '"' || kind_of(text) == '0') &&
@@ -332,7 +337,8 @@ static annal_status put_ext(struct printing *printing, const struct msgpack_valu
     return put(printing, value->bytes);
 }
 
-/* rest is after the head of a map with a single pair. */
+/* Return whether a map with a single pair would look like the JSON form of a bin or ext. rest is
+ * after the head of the map. */
 static bool is_spelling(annal_slice rest)
 {
     struct msgpack_value key, value;
@@ -391,7 +397,7 @@ static annal_status put_value(struct printing *printing, const struct msgpack_va
     return open_level(printing, value);
 }
 
-/* Write the comma or colon before a value, and find out whether it may be a key. */
+/* Write the comma or colon before a value, and refuse a key that is not a string. */
 static annal_status put_between(struct printing *printing, const struct msgpack_value *value)
 {
     if (printing->depth == 0)
@@ -507,7 +513,7 @@ static annal_status strings_equal(annal_slice a, annal_slice b, struct buf scrat
     return status;
 }
 
-/* Both were checked before. */
+/* Compare two JSON texts token by token. The caller has checked both. */
 static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
 {
     struct buf scratch[2] = {{0}, {0}};
@@ -533,8 +539,8 @@ static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
     return status;
 }
 
-/* Data as JSON that was checked: itself, or converted in scratch. *out_readable is false if neither
- * is possible. */
+/* Turn data into JSON: it is returned unchanged, or converted in scratch. *out_readable is false if
+ * the data is not valid JSON, or msgpack that JSON cannot express. */
 static annal_status as_json(annal_format format, annal_slice data, struct buf *scratch,
                             annal_slice *out_json, bool *out_readable)
 {

@@ -12,12 +12,16 @@
 #include <sched.h>
 #include <string.h>
 
-#define QUIET_US      5000000  /* after this long without an append, the log is emptied */
-#define ROTATE_US     30000000 /* and at least this often */
-#define RETRY_US      500000   /* between attempts at what the disk refused */
+/* time without appends after which the log is checkpointed, in microseconds */
+#define QUIET_US      5000000
+#define ROTATE_US     30000000 /* longest time between such checkpoints while appends continue */
+#define RETRY_US      500000   /* pause before the keeper retries after a failure of the disk */
 #define LONG_SLEEP_US 60000000
-/* A thread that appends gives the processor back sooner than this. Programs that only compute get a
- * tenth of what tasks need, no more. */
+/*
+ * A task yields the processor to appending threads (sched_yield). If a yield takes longer than
+ * YIELD_LONG_US, other programs are computing; then no yield follows for YIELD_REST times as long,
+ * so that these programs get at most a tenth of the time of tasks.
+ */
 #define YIELD_LONG_US 2000
 #define YIELD_REST    10
 
@@ -30,16 +34,14 @@ void annal__keeper_wake(annal_store *store)
 
 void annal__keeper_change_word(annal_store *store, _Atomic uint32_t *word)
 {
-    /* In this order: a keeper that went to sleep on the old word before it saw the new one is
-     * woken. */
+    /* The new word is stored before the old word changes: a keeper that already sleeps on the old
+     * word is woken, and then sleeps on the new word. */
     _Atomic uint32_t *old = atomic_exchange(&store->keeper.wakeup_word, word);
     atomic_fetch_add(old, 1);
     annal__futex_wake(old);
 }
 
-/*
- * Log what a round could not do; the next round tries again, unless the store has stopped itself.
- */
+/* Log a failure of a round; the next round tries again, unless the store has stopped. */
 static void complain(const annal_store *store, const char *what, annal_status status,
                      const annal_error *err)
 {
@@ -67,19 +69,20 @@ static void release_wanted(annal_store *store)
         struct held_entry *entry = annal__held_entry(held, i);
         some = atomic_load(&entry->hash) != 0 && atomic_load(&entry->word) == HELD_WANTED;
     }
-    /* A store that failed keeps all its sessions until it is closed. */
+    /* After a failure that stopped the store, it keeps all its sessions until it is closed. */
     if (some && annal__commit_check(store, NULL) == ANNAL_OK)
         (void)annal__session_each(store, release_if_wanted, store, &err);
 }
 
-/* Return whether a batch must be written now. The commit's lock is held. */
+/* Return whether a group with events of level batch has waited for batch_ms. The commit's lock is
+ * held. */
 static bool is_batch_due(const annal_store *store, int64_t now_us)
 {
     int64_t first_us = store->commit.failed ? 0 : store->commit.current->first_us;
     return first_us > 0 && now_us - first_us >= (int64_t)store->batch_ms * 1000;
 }
 
-/* The last epoch that needs a checkpoint; 0: none does. Lock of the commit held. */
+/* Return the last epoch that needs a checkpoint, or 0. The commit's lock is held. */
 static uint64_t find_full(const annal_store *store)
 {
     const struct commit *commit = &store->commit;
@@ -120,7 +123,8 @@ static void commit_batches(annal_store *store, int64_t now_us)
         complain(store, "commit a batch", annal__commit_flush(store, &err), &err);
 }
 
-/* Commit-log rule 7, when a checkpoint is due. If it fails it is tried again, but not at once. */
+/* Checkpoint if an epoch needs it, or if the log was not checkpointed for QUIET_US without appends
+ * or for ROTATE_US. The caller retries later after a failure. */
 static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, annal_error *err)
 {
     struct keeper *keeper = &store->keeper;
@@ -145,8 +149,8 @@ static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, anna
     return status;
 }
 
-/* Try again what the disk refused: late sessions first, because no checkpoint succeeds without
- * them. */
+/* Retry what the disk refused: late sessions first (failure.h), because no checkpoint succeeds
+ * while a session is late. */
 static void tend_log(annal_store *store, int64_t now_us)
 {
     annal_error err = {0};
@@ -162,11 +166,12 @@ static void tend_log(annal_store *store, int64_t now_us)
     if (status == ANNAL_OK)
         status = checkpoint_when_due(store, now_us, &err);
     keeper->retry_us = status < 0 ? now_us + RETRY_US : 0;
-    if (!late) /* a late session has reported it already */
+    if (!late) /* the failure of a late session was logged already */
         complain(store, "checkpoint", status, &err);
 }
 
-/* Held list rule (7). */
+/* Overwrite the log if another process has deleted a session and asks for it (rule 7 of
+ * held_list.h). */
 static void wipe_when_asked(annal_store *store, int64_t now_us)
 {
     annal_error err = {0};
@@ -192,7 +197,8 @@ static void run_task(annal_store *store, struct task_state *state, int64_t now_u
     store->keeper.has_task_yielded = false;
     annal_status status = state->task.run(state->task.arg, &err);
     if (status > 0) {
-        state->ran_at_change--; /* never the current number of changes: it is due again */
+        /* no longer the current number of changes, so that the task is due again */
+        state->ran_at_change--;
         if (store->keeper.has_task_yielded)
             state->due_us = now_us;
         state->latest_us = state->due_us;
@@ -200,7 +206,8 @@ static void run_task(annal_store *store, struct task_state *state, int64_t now_u
     complain(store, state->task.name, status, &err);
 }
 
-/* Whether another task does the work of this task: see annal__keeper_task.single. */
+/* Return whether another task with the same name does the work of this task: see
+ * annal__keeper_task.single. */
 static bool gives_way(const struct keeper *keeper, const struct task_state *state)
 {
     bool is_earlier = true;
@@ -215,7 +222,7 @@ static bool gives_way(const struct keeper *keeper, const struct task_state *stat
     return false;
 }
 
-/* When there is a change that it has not seen. */
+/* Return when the task is due, given that the store changed since it last ran. */
 static int64_t task_due(const annal_store *store, struct task_state *state, int64_t now_us)
 {
     const annal__keeper_task *task = &state->task;
@@ -244,10 +251,8 @@ static void earlier(int64_t *wake_us, int64_t due_us)
         *wake_us = due_us;
 }
 
-/*
- * When the next work is due without a wakeup. *out_idle: the next append causes work for which
- * nothing is scheduled yet.
- */
+/* Return when the next work is due if the keeper is not woken. *out_idle is set if the next append
+ * needs the keeper, so that it must wake the keeper. */
 static int64_t next_due(annal_store *store, bool *out_idle)
 {
     struct keeper *keeper = &store->keeper;
@@ -296,9 +301,10 @@ void annal__keeper_round(annal_store *store)
 }
 
 /*
- * How long to sleep. Ringing at every append would cost the appender a system call, so it rings
- * only if the keeper has said that it is idle. Either the appender sees that, or the keeper, which
- * looks once more after saying so, sees the append.
+ * Return how long to sleep, in microseconds. Waking the keeper at every append would cost each
+ * append a system call, so an append wakes it only if the keeper has set `idle`. The keeper looks
+ * for work once more after it set `idle`, so either the append sees `idle`, or the keeper sees the
+ * append.
  */
 static int64_t choose_sleep(annal_store *store)
 {
@@ -383,7 +389,7 @@ annal_status annal__keeper_task_add(annal_store *store, const annal__keeper_task
     else
         keeper->tasks[keeper->task_count++] = state;
     pthread_mutex_unlock(&keeper->round);
-    /* It may be asleep for longer than until then. */
+    /* The keeper may be asleep for longer than the task's period. */
     if (status == ANNAL_OK && task->early && atomic_load(&keeper->idle))
         annal__keeper_wake(store);
     return status;
@@ -408,6 +414,6 @@ void annal__keeper_task_remove(annal_store *store, void *arg)
         break;
     }
     pthread_mutex_unlock(&keeper->round);
-    if (atomic_load(&keeper->idle)) /* a task that gave way to it may be due */
+    if (atomic_load(&keeper->idle)) /* another task of the same name may be due now */
         annal__keeper_wake(store);
 }

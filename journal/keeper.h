@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: the background thread of an open store. It runs checkpoints, commits batches when
- * they are due, releases sessions that other processes want, and runs the tasks of the layers
- * above.
+ * they are due, releases sessions that other processes want, and runs the tasks that other
+ * components added (annal__keeper_task_add()).
  */
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
@@ -12,13 +12,13 @@
 annal_status annal__keeper_start(annal_store *store, annal_error *err);
 void annal__keeper_stop(annal_store *store);
 
-/* Do everything that is due. */
+/* Do all work that is due, and return. */
 void annal__keeper_round(annal_store *store);
 
-/* Make it sleep on another word from now on. */
+/* Make the keeper sleep on another word from now on. */
 void annal__keeper_change_word(annal_store *store, _Atomic uint32_t *word);
 
-/* Wake it: there is work. */
+/* Wake the keeper, because it has work. */
 void annal__keeper_wake(annal_store *store);
 
 #endif

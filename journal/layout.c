@@ -40,7 +40,8 @@ static annal_status make_directory(const annal_store *store, annal_error *err)
     return annal__io_make_private_dir(io, store->path, err);
 }
 
-/* Through a link we would write and delete outside the store. */
+/* Refuse a store one of whose directories is a symbolic link: files outside the store would be
+ * written and deleted. */
 static annal_status refuse_links(const annal_store *store, annal_error *err)
 {
     struct buf path = {0};
@@ -112,7 +113,8 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
     return ANNAL_OK;
 }
 
-/* Never synced: a store whose locks/version is missing or empty has version 1, which is ours. */
+/* Create locks/version. It is never synced: a store whose locks/version is missing or empty has
+ * version 1, which is ours. */
 static annal_status write_version(const annal_store *store, const char *path, annal_error *err)
 {
     char text[16];
@@ -128,7 +130,7 @@ static annal_status write_version(const annal_store *store, const char *path, an
     return ANNAL_OK;
 }
 
-/* locks/version contains the store's version as a decimal. */
+/* Check the number in locks/version against STORE_VERSION. */
 annal_status annal__layout_check_version(annal_store *store, annal_error *err)
 {
     struct buf path = {0};

@@ -2,13 +2,14 @@
 /*
  * Leases of sessions: the files leases/<session>.
  *
- * (1) A lease is one line, replaced by a rename under locks/structure, so a file never goes back to
- *     an earlier epoch.
- * (2) A process keeps in session->lease_until_us the time until which it may append, and reads the
- *     file again after that time. A change that makes the time shorter first takes the session from
- *     its owner, which reads the file when it takes the session again. So an append costs one
- *     comparison without a lease, and with a lease also a reading of the clock.
- * (3) The line names the boot. CLOCK_BOOTTIME begins again with each: a lease of another is over.
+ * (1) A lease is one line, replaced by a rename under locks/structure, so the epoch in a file never
+ *     decreases.
+ * (2) A process caches in session->lease_until_us the time until which it may append, and reads the
+ *     file again after that time. A change that shortens this time first takes the session from its
+ *     owner, which then reads the file when it owns the session again. So an append compares one
+ *     number and, if the session has a lease, reads the clock.
+ * (3) The line names the boot in which it was written. CLOCK_BOOTTIME starts again with each boot,
+ *     so a lease from an earlier boot has expired.
  */
 #include "journal/lease.h"
 
@@ -54,7 +55,8 @@ static annal_status find_boot(char out[BOOT_BYTES], annal_error *err)
     return status;
 }
 
-/* "1 EPOCH UNTIL SECONDS BOOT GIVER\n"; 2: the session is shared. */
+/* Parse the line of a lease: "1 EPOCH UNTIL SECONDS BOOT GIVER\n"; it begins with 2 if the session
+ * is shared. */
 static annal_status parse(char *line, annal_lease *out, annal_error *err)
 {
     char here[BOOT_BYTES] = "", boot[BOOT_BYTES] = "";
@@ -148,7 +150,7 @@ annal_status annal__lease_check(annal_store *store, struct session *session, uin
     if (status < 0) {
         if (err != NULL)
             *err = read;
-        annal__error_context(err, "append to session '%s': its lease", session->id);
+        annal__error_context(err, "append to session '%s': check its lease", session->id);
         return status;
     }
     if (lease.shared && decided_h != 0)
@@ -184,7 +186,8 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
     return status;
 }
 
-/* With locks/structure: *out_longer says that the same lease only becomes longer. */
+/* Refuse a lease with an earlier epoch than the present lease. *out_longer: the new lease has the
+ * same epoch and does not expire earlier. Called with locks/structure. */
 static annal_status compare(annal_store *store, annal_slice session, const annal_lease *lease,
                             bool *out_longer, annal_error *err)
 {
@@ -200,7 +203,7 @@ static annal_status compare(annal_store *store, annal_slice session, const annal
     return ANNAL_OK;
 }
 
-/* With locks/structure. */
+/* Extend the lease of this epoch until this time. Called with locks/structure. */
 static annal_status renew_held(annal_store *store, annal_slice session, uint64_t epoch,
                                int64_t until_us, annal_error *err)
 {
@@ -235,7 +238,8 @@ annal_status annal_lease_renew(annal_store *store, annal_slice session, uint64_t
     return status;
 }
 
-/* Rule (2): no process has to release the session for this. */
+/* Write the lease if it only extends the present lease: the session then stays with the process
+ * that owns it (rule 2). *out_done says whether it was written. */
 static annal_status make_longer(annal_store *store, annal_slice session, const annal_lease *lease,
                                 bool *out_done, annal_error *err)
 {
@@ -263,8 +267,8 @@ annal_status annal_lease_set(annal_store *store, annal_slice session, const anna
     if (lease->epoch == 0 || strchr(lease->giver, '\n') != NULL ||
         memchr(lease->giver, '\0', sizeof lease->giver) == NULL)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "set the lease of session '%.*s': an epoch of at least 1 and one line "
-                           "are needed",
+                           "set the lease of session '%.*s': the epoch must be at least 1, and the "
+                           "giver must be one line",
                            ANNAL_FMT(session));
     status = make_longer(store, session, lease, &done, err);
     if (status < 0 || done)

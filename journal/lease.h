@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the lease of a session allows an append; the public part is annal/lease.h. */
+/* Check the lease of a session before an append; the public functions are in annal/lease.h. */
 #ifndef JOURNAL_LEASE_H
 #define JOURNAL_LEASE_H
 
@@ -8,8 +8,9 @@
 #include <annal/lease.h>
 
 /*
- * ANNAL_ERR_REFUSED: the lease has ended; or the session is shared, and these events were not
- * decided (decided_h 0). Lock held, session owned.
+ * Fail with ANNAL_ERR_REFUSED if the session's lease has expired, or if the session is shared and
+ * the target did not decide these events (decided_h 0). The session is owned, and its lock is
+ * held.
  */
 annal_status annal__lease_check(annal_store *store, struct session *session, uint64_t decided_h,
                                 annal_error *err);

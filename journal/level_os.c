@@ -5,13 +5,15 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 
-/* If a session has more loose bytes than this, syncing them is cheaper than writing them twice. */
+/* Maximum of a session's loose bytes (level_os.h) that a sync writes to the log; syncing the
+ * journal is cheaper for more bytes. */
 #define CARRIED_BYTES_MAX ((size_t)256 << 10)
 
-/* A session whose loose bytes are synced in the journal. */
+/* A session whose loose bytes become durable by a sync of its journal. */
 struct direct {
     struct session *session;
-    bool in_use;  /* by us: its descriptor stays open */
+    /* whether in_use of the session was set here, so that its descriptor stays open */
+    bool in_use;
     uint64_t end; /* end of the session's journal when its sync began */
     uint64_t seq;
     uint64_t h;
@@ -20,17 +22,15 @@ struct direct {
 struct sync {
     annal_store *store;
     struct direct *direct;
-    struct session **files; /* sessions that must be synced */
+    struct session **files; /* sessions of `direct` whose journals must be synced */
     size_t count;
     size_t file_count;
     size_t room;
-    bool missed; /* a session was being released: look again after that */
+    bool missed; /* whether a session was being released: it must be examined again after that */
 };
 
-/*
- * Add a record of the session to the current group: its loose bytes, if carry; a mark after them,
- * if mark. ANNAL_END: the group is full.
- */
+/* Add a record of the session to the current group: with `carry`, its loose bytes; with `mark`, a
+ * mark at its end. ANNAL_END: the group is full. */
 static annal_status say(annal_store *store, struct session *session, bool carry, bool mark,
                         struct group **out_group, annal_error *err)
 {
@@ -74,7 +74,7 @@ annal_status annal__level_os_mark(annal_store *store, struct session *session, a
     pthread_mutex_unlock(&session->lock);
     annal_error failure;
     status = annal__commit_wait(store, group, session, &failure);
-    if (status == ANNAL_ERR_UNKNOWN) /* the mark may exist; its bytes do not */
+    if (status == ANNAL_ERR_UNKNOWN) /* the mark may be in the log, but no event follows it */
         status = annal__fail(err, ANNAL_ERR_CLOSED,
                              "append to session '%s': refused, nothing was written: %.300s",
                              session->id, failure.message);
@@ -111,13 +111,13 @@ annal_status annal__level_os_end(annal_store *store, struct session *session, an
 
 /* ---- Acknowledging ---- */
 
-/* Whether annal_sync() must acknowledge something of this session. Session's lock held. */
+/* Return whether the session has bytes that annal_sync() must make durable. Session's lock held. */
 static bool is_loose(const annal_store *store, const struct session *session)
 {
     return session->state == SESSION_OWNED && annal__session_is_loose(store, session);
 }
 
-/* Releasing a session syncs its journal. */
+/* Return whether the session is being released, which syncs its journal. */
 static bool is_being_synced(const struct session *session)
 {
     return session->state == SESSION_BUSY && session->loose.len > 0;
@@ -163,7 +163,7 @@ static annal_status make_room(struct sync *sync, annal_error *err)
     if (files != NULL)
         sync->files = files;
     if (direct == NULL || files == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "sync: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "sync the store: out of memory");
     sync->room = room;
     return ANNAL_OK;
 }
@@ -175,8 +175,9 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     pthread_mutex_lock(&session->lock);
     bool loose = is_loose(sync->store, session);
     sync->missed =
-        sync->missed || is_being_synced(session); /* we cannot wait for it while we hold our lock */
-    if (loose && session->late != LATE_NOT) {     /* its journal must be written again first */
+        /* waiting for the session is impossible with checkpoint_lock held */
+        sync->missed || is_being_synced(session);
+    if (loose && session->late != LATE_NOT) { /* the journal must be written again first */
         status = session->refusal->status;
         if (err != NULL)
             *err = *session->refusal;
@@ -192,7 +193,8 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
                                   .h = session->h};
         if (direct->in_use) {
             session->dirty =
-                false; /* as in a checkpoint: bytes that are written now belong to a later sync */
+                /* as in a checkpoint: bytes that are written from now on belong to a later sync */
+                false;
             session->in_use = true;
             sync->files[sync->file_count++] = session;
         }
@@ -201,7 +203,8 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     return status;
 }
 
-/* What was loose when the sync began is durable now, unless it is in a group already. */
+/* Drop the loose bytes that a sync has made durable, unless they were written to the log in the
+ * meantime. */
 static void settle(struct session *session, const struct direct *direct)
 {
     if (session->loose.len == 0 || session->logged >= direct->end)
@@ -245,8 +248,8 @@ static annal_status mark_behind(struct sync *sync, annal_error *err)
     return status;
 }
 
-/* The other sessions: their journals are synced, and then marks after the synced bytes are added to
- * the log. */
+/* Sync the journals of sessions with many loose bytes, and then add marks after the synced bytes to
+ * the log. *out_missed: a session was being released, so call this again. */
 static annal_status sync_directly(annal_store *store, bool *out_missed, annal_error *err)
 {
     struct sync sync = {.store = store};
@@ -254,7 +257,7 @@ static annal_status sync_directly(annal_store *store, bool *out_missed, annal_er
     annal_status status = annal__session_each(store, collect, &sync, err);
     if (status == ANNAL_OK)
         status = annal__checkpoint_journals(store, sync.files, sync.file_count, err);
-    /* New names first: settled bytes are not written again. */
+    /* File names are synced first, because the synced bytes are dropped from memory after that. */
     if (status == ANNAL_OK)
         status = annal__checkpoint_events(store, err);
     put_back(&sync, status == ANNAL_OK);

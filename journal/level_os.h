@@ -9,19 +9,22 @@
  * (1) Before the first loose byte, a mark is durable in the log: from this offset on nothing was
  *     acknowledged. It costs one sync, and is valid for all later appends of level os until (3). It
  *     joins the current group, so sessions that begin at the same time share the sync.
- * (2) Whatever a group records of a marked session contains its loose bytes (commit-log rule 3),
- *     and a mark after them: the next append of level os need not wait for a new mark.
- * (3) A checkpoint removes all marks before it syncs, because it releases the groups that contain
- *     them: what is written from then on has its mark in a group that is not being released.
- *     Replacing the log does the same (failure.h).
+ * (2) If a group contains a record of a session with a mark, the record contains the session's
+ *     loose bytes (commit-log rule 3), followed by a new mark: the next append of level os need not
+ *     wait for a mark.
+ * (3) A checkpoint forgets all marks before it syncs, because it releases the groups that contain
+ *     them: the next append of level os waits for a new mark. Replacing the log does the same
+ *     (failure.h).
  * (4) annal_sync() acknowledges. If there are few loose bytes they go through the log, for all
  *     sessions in one group. If there are many, they are synced in the journal, so that they are
- *     written only once; then a mark after them, durable before annal_sync() returns, says so: what
- *     rots later is damage, and is never taken for a loose tail.
+ *     written only once; then a mark after them becomes durable before annal_sync() returns. If
+ *     these bytes are damaged later, recovery reports damage instead of cutting them as loose
+ *     bytes.
  * (5) When a session is released it gets an end mark, a record without bytes, unless the log
- *     contains no mark of it any more. Later appends of another process do not concern this log.
- * (6) Recovery walks from the last mark on, if that is the last record of a session, and keeps what
- *     proves itself; see recover.h.
+ *     contains no mark of it any more. After the end mark, recovery of this log ignores what other
+ *     processes append to the journal.
+ * (6) If the last record of a session is a mark, recovery reads the journal from there and keeps
+ *     the events whose hashes are right; see recover.h.
  */
 #ifndef JOURNAL_LEVEL_OS_H
 #define JOURNAL_LEVEL_OS_H
@@ -29,19 +32,20 @@
 #include "journal/store.h"
 
 /*
- * Rule (1): wait until a mark is durable. Called and returns with the session's lock held; releases
- * it in between, so the session may have moved. ANNAL_END: the current group is full, and nothing
- * was done.
+ * Write a mark of level os for the session, and wait until it is durable (rule 1). Called and
+ * returns with the session's lock held, but releases it in between, so the session may have
+ * changed. ANNAL_END: the current group is full, and nothing was done.
  */
 annal_status annal__level_os_mark(annal_store *store, struct session *session, annal_error *err);
 
-/* Rule (5): whether the log may still hold a mark of this session. Session's lock held. */
+/* Return whether the log may still contain a mark of this session (rule 5). Session's lock held. */
 bool annal__level_os_has_mark(annal_store *store, const struct session *session);
 
-/* Rule (5): sync the journal and end the mark, durably. The session is busy; otherwise as above. */
+/* Sync the journal and write an end mark, and wait until the end mark is durable (rule 5). The
+ * session is busy. Locks and ANNAL_END as for annal__level_os_mark(). */
 annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err);
 
-/* Rule (4): sync the loose bytes, and wait until everything in a group is durable. */
+/* Make the loose bytes of all sessions durable, and wait until all groups are applied (rule 4). */
 annal_status annal__level_os_sync(annal_store *store, annal_error *err);
 
 #endif

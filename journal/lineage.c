@@ -23,7 +23,7 @@ static annal_status read_origin(const struct scan *scan, annal_slice session,
                                  ANNAL_FMT(session));
     if (!annal__codec_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
         return ANNAL_OK;
-    /* A file that was moved, restored or copied to the wrong name has correct events of another
+    /* A journal that was moved, restored or copied to this name has valid events, but of another
      * session. */
     annal_status status = annal__codec_check_owner(&header, session, err);
     if (status < 0)
@@ -78,7 +78,7 @@ static annal_status refuse_depth(const char *session, annal_error *err)
                        ANNAL_ANCESTORS_MAX);
 }
 
-/* Add the ancestor that this origin names as the last part. */
+/* Append to the lineage the parent session that `origin` names, with its own origin. */
 static annal_status climb(annal_store *store, struct lineage *lineage, const char *session,
                           const struct origin *origin, annal_error *err)
 {
@@ -100,7 +100,7 @@ static annal_status climb(annal_store *store, struct lineage *lineage, const cha
         return status;
     }
     annal__scan_done(&scan);
-    if (part.origin.seq >= part.to_seq) /* rule (2) */
+    if (part.origin.seq >= part.to_seq) /* a part ends after its first event (rule 2) */
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' is a fork of session '%s' at event %" PRIu64
                            ", but the journal of that session starts after this event",
@@ -145,7 +145,7 @@ bool annal__lineage_differs(const struct scan *scan, annal_status status, const 
     uint64_t h = 0;
     if (status == ANNAL_OK && event->seq == part->to_seq)
         return event->h != part->to_h;
-    /* If that event is lost, the trailer before the next one still has its hash. */
+    /* If event to_seq is lost, the trailer before the next event still contains its hash. */
     if (status == ANNAL_OK)
         return event->seq == part->to_seq + 1 &&
                annal__scan_h_before(scan, event->offset, &h, NULL) == ANNAL_OK && h != part->to_h;
@@ -153,7 +153,8 @@ bool annal__lineage_differs(const struct scan *scan, annal_status status, const 
            scan->resume == 0 && scan->h != part->to_h;
 }
 
-/* Damage before the fork point, or at it, is not reported here. */
+/* Check that the journal of an ancestor contains the history of the fork (rule 4). Damage before or
+ * at the fork point is not reported. */
 static annal_status check_part(annal_store *store, const char *fork, const struct part *part,
                                annal_error *err)
 {
@@ -192,14 +193,14 @@ annal_status annal__lineage_of(annal_store *store, annal_slice session, struct l
     return annal__lineage_find(store, lineage, id, out_origin, 1, out_parts, err);
 }
 
-/* ---- What was proved ---- */
+/* ---- Lineages that were checked before ---- */
 
 struct annal__proved {
     pthread_mutex_t lock;
-    void *tree; /* struct proved_one, of tsearch(3); guarded by lock */
+    void *tree; /* struct proved_one, in a tree of tsearch(3); guarded by lock */
 };
 
-/* The lineage of a session whose journal has this id. */
+/* A session with this file id, whose lineage was checked. */
 struct proved_one {
     size_t ancestors;
     char file[33];
@@ -253,7 +254,8 @@ static bool is_proved(annal__proved *proved, const char *session, const struct o
     return found != NULL;
 }
 
-/* Without memory it is proved again the next time. */
+/* Remember that a lineage was checked. Without memory for that, it is checked again the next
+ * time. */
 static void note_proved(annal__proved *proved, const char *session, const struct origin *origin,
                         size_t ancestors)
 {
@@ -284,7 +286,7 @@ annal_status annal__lineage_check(annal_store *store, annal_slice session, annal
     memcpy(id, session.ptr, session.len);
     const char *name = id;
     const struct origin *at = &origin;
-    size_t more = 0; /* ancestors that were proved before */
+    size_t more = 0; /* number of ancestors whose lineage was checked before */
     while (status == ANNAL_OK && at->seq > 0 && !is_proved(proved, name, at, &more)) {
         status = climb(store, &lineage, name, at, err);
         if (status == ANNAL_OK)

@@ -20,19 +20,24 @@
 #define GROUP_HEADER_BYTES 64u
 #define GROUP_HASH_AT      56u
 #define RECORD_FIXED_BYTES 72u
-#define READ_BYTES         ((size_t)256 << 10) /* in one step */
-#define ZERO_FILL_BYTES    ((size_t)256 << 10) /* at once, between syncs of the log in use */
-/* Regions up to this size are filled with zeros. Of larger ones, which would keep the disk busy for
- * long, space is reserved: a group of at most SMALL_BYTES that reaches blocks which were never
- * written is written together with zeros, AHEAD_BYTES in all. */
+#define READ_BYTES         ((size_t)256 << 10) /* bytes of one read */
+/* bytes of one write of zeros, so that syncs of the log in use are not delayed */
+#define ZERO_FILL_BYTES ((size_t)256 << 10)
+/*
+ * Regions of up to ZEROED_MOST bytes are filled with zeros. For larger regions, which would keep
+ * the disk busy for long, space is reserved. In reserved space, a group of at most SMALL_BYTES that
+ * reaches blocks which were never written is written together with zeros after it, AHEAD_BYTES in
+ * all.
+ */
 #define ZEROED_MOST         ((uint64_t)4 << 20)
 #define SMALL_BYTES         ((uint64_t)16 << 10)
 #define AHEAD_BYTES         ((uint64_t)32 << 10)
 #define LOG_BLOCK_BYTES_MAX 65536
-/* for a payload of this size a second write pays off */
+/* smallest payload that is written from its own memory, by a second write, instead of being
+ * copied */
 #define LARGE_BYTES         ((size_t)128 << 10)
 #define PAYLOAD_BYTES_FIRST ((size_t)16 << 10)
-/* maximum of an epoch or group number: never reached */
+/* maximum of an epoch or group number; it is never reached, so a larger number is damage */
 #define NUMBER_MAX ((uint64_t)1 << 62)
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
@@ -75,10 +80,8 @@ static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *
     return ANNAL_OK;
 }
 
-/*
- * O_DIRECT if the filesystem supports it: a large group reaches the disk without a copy, and a read
- * asks the disk and not the cache.
- */
+/* Open with O_DIRECT if the filesystem supports it: a large group reaches the disk without a copy,
+ * and a read returns what is on the disk instead of what is in the cache. */
 static int open_log(const struct io *io, const char *path, int flags)
 {
     int fd = io->open(io->arg, path, flags | O_DIRECT, 0660);
@@ -94,14 +97,15 @@ static uint32_t block_bytes(const struct stat *file)
     return (uint32_t)file->st_blksize;
 }
 
-/* The offset of the copy of block 0. */
+/* Return the offset of the copy of block 0. */
 static uint64_t copy_offset(const struct log *log)
 {
     const struct region *last = &log->regions[LOG_REGIONS - 1];
     return last->offset + last->bytes + log->block - LOG_BLOCK_BYTES;
 }
 
-/* The scratch is filled with zeros. */
+/* Write zeros from one offset to another. The scratch memory is filled with zeros. `verb` says in a
+ * message what failed. */
 static annal_status write_zeros(struct log *log, uint64_t from, uint64_t to, const char *verb,
                                 annal_error *err)
 {
@@ -124,7 +128,7 @@ static annal_status fill_with_zeros(struct log *log, uint64_t bytes, annal_error
     return write_zeros(log, 0, bytes, "fill", err);
 }
 
-/* Give the file its size and its space on the disk, all zeros. */
+/* Give the file its size, and reserve its space on the disk. */
 static annal_status allocate(struct log *log, annal_error *err)
 {
     uint64_t bytes = copy_offset(log) + LOG_BLOCK_BYTES;
@@ -132,13 +136,13 @@ static annal_status allocate(struct log *log, annal_error *err)
         return fill_with_zeros(log, bytes, err);
     if (log->io->reserve(log->io->arg, log->fd, bytes) == 0)
         return reserve_scratch(log, LOG_BLOCK_BYTES, err);
-    if (errno != ENOSPC && errno != EDQUOT) /* it cannot be done here, for whatever reason */
+    if (errno != ENOSPC && errno != EDQUOT) /* the filesystem cannot reserve space */
         return fill_with_zeros(log, bytes, err);
     return annal__fail_errno(err, "cannot reserve %" PRIu64 " bytes for commit log %s", bytes,
                              log->path);
 }
 
-/* Block 0 and its copy. */
+/* Write block 0 and its copy, and sync the file. */
 static annal_status write_first_blocks(struct log *log, int64_t now_us, annal_error *err)
 {
     char *block = log->scratch;
@@ -191,7 +195,7 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
     if (status < 0)
         goto done;
     *out_log = log;
-    log = (struct log){.fd = -1}; /* now the caller's */
+    log = (struct log){.fd = -1}; /* the log belongs to the caller now */
 
 done:
     if (status < 0)
@@ -200,7 +204,8 @@ done:
     return status;
 }
 
-/* Even if its hash is right: sizes that we never write are not used. */
+/* Check the sizes in block 0: even a block with the right hash is refused if this program would
+ * never write its sizes. */
 static bool is_sane(const struct log *log, uint64_t file_bytes)
 {
     bool sane = log->block >= LOG_BLOCK_BYTES && log->block <= LOG_BLOCK_BYTES_MAX;
@@ -210,7 +215,7 @@ static bool is_sane(const struct log *log, uint64_t file_bytes)
     return sane;
 }
 
-/* Read the block at an offset into scratch. */
+/* Read block 0, or its copy, from this offset into scratch, and check it. */
 static annal_status read_block(struct log *log, uint64_t offset, annal_error *err)
 {
     const char *block = log->scratch;
@@ -331,7 +336,8 @@ annal_status annal__log_check_place(const struct log *log, annal_error *err)
     if (!found && errno != ENOENT && errno != ENOTDIR)
         return annal__fail_errno(err, "cannot examine commit log %s", log->path);
     if (!found || device != log->device || inode != log->inode)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "commit log %s was removed or replaced",
+        return annal__fail(err, ANNAL_ERR_CLOSED,
+                           "commit log %s was removed or replaced while this process used it",
                            log->path);
     return ANNAL_OK;
 }
@@ -413,7 +419,8 @@ annal_status annal__log_align_toc(const struct log *log, struct buf *toc, const 
     return annal__buf_append_zeros(toc, (size_t)round_up(head, log->block) - head);
 }
 
-/* Whether the payload can be written from its own memory: see annal__log_reserve(). */
+/* Return whether the payload can be written from its own memory: it is large and aligned, see
+ * annal__log_reserve(). */
 static bool stands_apart(const struct log *log, const struct buf *toc, const struct buf *payload)
 {
     return payload->len >= LARGE_BYTES && (uintptr_t)payload->ptr % LOG_BLOCK_BYTES_MAX == 0 &&
@@ -449,7 +456,8 @@ static void put_header(const struct log *log, char *at, uint32_t records, const 
         memcpy(at + GROUP_HEADER_BYTES, toc->ptr, toc->len);
 }
 
-/* How much is written where a group of these bytes goes: see AHEAD_BYTES. */
+/* Return how many bytes are written for a group of this size, with the zeros after it: see
+ * AHEAD_BYTES. */
 static uint64_t with_zeros_ahead(const struct log *log, uint64_t bytes)
 {
     const struct region *region = &log->regions[log->current];
@@ -533,7 +541,7 @@ annal_status annal__log_wipe(struct log *log, annal_error *err)
 
 /* ---- Reading ---- */
 
-/* Whether a group's header is sane: what it names is inside its region. */
+/* Parse the header of a group; false if it is not a group, or if its sizes exceed its region. */
 static bool parse_group(const char *at, const struct region *region, uint64_t offset_in_region,
                         struct log_group *out_group)
 {
@@ -582,11 +590,12 @@ static annal_status add_found(void *arg, const struct log_group *group, annal_sl
     return ANNAL_OK;
 }
 
-/* The content of a block; group is NULL if no group that verifies begins there. */
+/* Called for each block; group is NULL if no valid group begins in it. */
 typedef annal_status (*block_fn)(void *arg, const struct log_group *group, annal_slice bytes,
                                  annal_error *err);
 
-/* Every group that verifies counts, wherever it is: a bad group does not hide those after it. */
+/* Call fn for each block of a region that is not inside a valid group, and for each valid group: a
+ * damaged group does not hide the groups after it. */
 static annal_status walk_region(struct log *log, unsigned index, block_fn fn, void *arg,
                                 annal_error *err)
 {
@@ -686,7 +695,8 @@ struct names {
     void *arg;
 };
 
-/* Damage anywhere in a group leaves most of its toc intact. */
+/* Call the function for the sessions named by a damaged group: damage in one place leaves most of
+ * its toc intact. */
 static annal_status take_names(void *arg, const struct log_group *group, annal_slice bytes,
                                annal_error *err)
 {
@@ -717,7 +727,7 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
         (ssize_t)size)
         return annal__fail_errno(err, "cannot read commit log %s", log->path);
     annal__buf_clear(bytes);
-    status = annal__buf_reserve(bytes, 1); /* so that ptr is not NULL, even without bytes */
+    status = annal__buf_reserve(bytes, 1); /* so that ptr is not NULL, even if the group is empty */
     if (status == ANNAL_OK)
         status = annal__buf_append(bytes, log->scratch + GROUP_HEADER_BYTES,
                                    (size_t)(group->toc_bytes + group->payload_bytes));

@@ -3,9 +3,9 @@
  * The commit log file: commit/<nn>.log.
  *
  * One fdatasync covers one file. Therefore the events of all sessions of a process become durable
- * here first, and are written to their journals only after that. The file is filled with zeros
- * once, or its space is reserved, and later it is only overwritten, so that a sync does not have to
- * change the file's metadata; in reserved space that is true from the second write to a block on.
+ * in this file first, and are written to their journals only after that. The file is filled with
+ * zeros once, or its space is reserved, and later it is only overwritten, so that a sync does not
+ * have to change the file's metadata (in reserved space, from the second write to a block on).
  * Numbers in parentheses are commit-log rules.
  *
  * Block 0 (4096 bytes, the fields in its first 512, little-endian):
@@ -16,8 +16,8 @@
  *   64  4  pid of the creator    68  4  zero
  *   72  8  time of creation, microseconds
  *   80  8  XXH3-64 of the 80 bytes before
- * The last 4096 bytes of the file, after the regions, are a copy of it: without the seed no group
- * could be recognized, so one bad sector must not destroy it. Either copy is enough.
+ * The last 4096 bytes of the file, after the regions, are a copy of block 0: without the seed in it
+ * no group could be recognized, so one bad sector must not destroy it. Either copy is enough.
  *
  * A region contains groups. Each begins at a multiple of the block size, and is padded with zeros
  * to the next:
@@ -56,7 +56,7 @@
 #define LOG_SLOT_ID_BYTES 16
 #define LOG_REGIONS       2u
 #define LOG_REGION_FIRST  ((uint64_t)1 << 20)
-/* size for a log that is created on an almost full disk */
+/* bytes of a region in a log that is created on an almost full disk */
 #define LOG_REGION_LEAST   ((uint64_t)64 << 10)
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
 
@@ -64,7 +64,7 @@ enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2, RECORD_LOOSE = 3 };
 
 struct record {
     enum record_type type;
-    annal_format format; /* format of the journal */
+    annal_format format; /* format of the session's journal */
     annal_slice session;
     uint8_t file[FRAME_FILE_ID_BYTES];
     uint64_t offset;
@@ -78,61 +78,61 @@ struct record {
 struct region {
     uint64_t offset;
     uint64_t bytes;
-    uint64_t written; /* bytes after this length were never written; `bytes`: unknown */
-    uint64_t epoch;   /* epoch of the groups in it; 0: none of this process */
+    /* number of bytes that may have been written; the bytes after them are still zeros */
+    uint64_t written;
+    uint64_t epoch; /* epoch of the groups that this process wrote into the region; 0: none */
 };
 
 enum log_state {
     LOG_SOUND = 0,
-    LOG_UNWRITTEN, /* a write at the end failed: a group or a piece of a group may have been
-                    * written */
-    LOG_BROKEN     /* a sync failed: never written again, rule 11 */
+    LOG_UNWRITTEN, /* a write failed: the group, or a piece of it, may be in the file */
+    LOG_BROKEN     /* a sync failed: the log is never written again (rule 11) */
 };
 
 struct log {
     const struct io *io;
     int fd;
     char path[4200];
-    dev_t device; /* device of the file when it was opened */
+    dev_t device; /* device and inode of the file when it was opened */
     ino_t inode;
     uint8_t slot_id[LOG_SLOT_ID_BYTES];
-    uint64_t seed; /* its last 8 bytes */
+    uint64_t seed; /* last 8 bytes of slot_id, the seed of group hashes */
     uint32_t block;
-    bool first_damaged; /* block 0 is damaged, and its copy was read */
+    bool first_damaged; /* whether block 0 is damaged, so that its copy was read */
     struct region regions[LOG_REGIONS];
 
-    /* Where the next group goes. Only the leader touches this. */
+    /* The place of the next group. Only the leader uses the members from here on. */
     unsigned current;
-    uint64_t end; /* in the current region */
+    uint64_t end; /* offset in the current region */
     uint64_t epoch;
-    uint64_t group;            /* the last one written */
-    uint64_t durable_released; /* released number of the last durable group */
-    int64_t begun_us;          /* monotonic: when the current region was begun */
-    uint64_t wiped_group;      /* the last group when everything else was overwritten; 0: never */
+    uint64_t group;            /* number of the last written group */
+    uint64_t durable_released; /* `released` of the last durable group */
+    int64_t begun_us;          /* when the current region was begun (monotonic) */
+    /* number of the last group when the rest of the log was overwritten, or 0 */
+    uint64_t wiped_group;
     enum log_state state;
-    char *scratch; /* aligned, for O_DIRECT */
+    char *scratch; /* memory for reads and writes, aligned for O_DIRECT */
     size_t scratch_bytes;
-    /* counts while the log is read, for a process that waits for the end; or NULL */
+    /* counter that rises while the log is read, for processes that wait for the recovery; or
+     * NULL */
     _Atomic uint64_t *steps;
 };
 
-/* A number in little-endian bytes. */
+/* Write and read a number as little-endian bytes. */
 void annal__log_put(char *at, uint64_t value, int bytes);
 uint64_t annal__log_take(const char *at, int bytes);
 
-/* Create a log with two regions of zeros at path, synced and locked. The directory is not
- * synced. */
+/* Create a log at path with two empty regions, synced and locked. Its directory is not synced. */
 annal_status annal__log_create(const struct io *io, const char *path, uint64_t region_bytes,
                                int64_t now_us, struct log *out_log, annal_error *err);
 
-/* Open an existing log and read block 0, or its copy. ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. */
+/* Open an existing log and read block 0, or its copy. ANNAL_ERR_NOTFOUND if it does not exist,
+ * ANNAL_ERR_CORRUPT if both are damaged. */
 annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
 
-/*
- * As above, in two steps, for a caller that must lock the log in between: open it without reading,
- * then read block 0 or its copy.
- */
+/* Open a log in two steps, so that the caller can lock it in between: open the file without reading
+ * it, then read block 0 or its copy. */
 annal_status annal__log_find(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
 annal_status annal__log_read_first(struct log *log, annal_error *err);
@@ -140,56 +140,58 @@ annal_status annal__log_read_first(struct log *log, annal_error *err);
 /* If block 0 is damaged, write it again from its copy. The caller has locked the log. */
 annal_status annal__log_mend(struct log *log, annal_error *err);
 
-/* Close the log; this also releases its lock. */
+/* Close the log; this also releases the lock on it. */
 void annal__log_close(struct log *log);
 
-/* Whether the log's name still belongs to the file that is open. */
+/* Return whether the log's name still belongs to the open file. */
 bool annal__log_is_in_place(const struct log *log);
 
-/* As above: ANNAL_ERR_CLOSED if the name belongs to another file or is gone, ANNAL_ERR_IO if that
- * cannot be checked now. */
+/* Fail with ANNAL_ERR_CLOSED if the log's name is missing or belongs to another file, with
+ * ANNAL_ERR_IO if that cannot be checked. */
 annal_status annal__log_check_place(const struct log *log, annal_error *err);
 
-/* The number of bytes that a group takes up in a region. */
+/* Return the number of bytes that a group occupies in a region. */
 uint64_t annal__log_group_bytes(const struct log *log, size_t toc_bytes, size_t payload_bytes);
 
-/* Whether the group fits into the current region, with a block kept for a last, empty group. */
+/* Return whether a group of this size fits into the current region, leaving a block for a last,
+ * empty group. */
 bool annal__log_fits(const struct log *log, uint64_t bytes);
 
-/* Begin the other region: epoch + 1. The caller knows that the region is released, durably. */
+/* Continue in the other region with the next epoch. A durable group must have recorded that the
+ * other region's epoch is released. */
 void annal__log_switch(struct log *log);
 
 /* Append a toc entry. */
 annal_status annal__log_put_record(struct buf *toc, const struct record *record);
 
 /*
- * The payload of a large group is written from its own memory, without a copy. Two things are
- * needed: memory from annal__log_reserve(), which is annal__buf_reserve() with begin and end
- * aligned for O_DIRECT, and a toc aligned by annal__log_align_toc(), which aligns large ones only.
+ * The payload of a large group is written from its own memory, without a copy. This needs memory
+ * from annal__log_reserve(), which is annal__buf_reserve() with begin and end aligned for O_DIRECT,
+ * and a toc padded by annal__log_align_toc(), which does nothing for a small payload.
  */
 annal_status annal__log_reserve(struct buf *payload, size_t more);
 annal_status annal__log_align_toc(const struct log *log, struct buf *toc,
                                   const struct buf *payload);
 
 /*
- * Write a group at the end of the log and sync it. After a failure the state says what is possible.
- * LOG_SOUND: nothing was written. LOG_UNWRITTEN: the next group will overwrite it. LOG_BROKEN:
- * there must be no next group.
+ * Write a group at the end of the log and sync it. After a failure, log->state says what was
+ * written. LOG_SOUND: nothing. LOG_UNWRITTEN: perhaps a piece; the next group overwrites it.
+ * LOG_BROKEN: perhaps the group; no other group may be written to this log.
  */
 annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
                                     const struct buf *payload, uint64_t released, annal_error *err);
 
 /*
- * Overwrite everything but the groups of the current epoch with zeros, and sync. One of those
- * groups says, durably, that every earlier epoch is released. If the sync fails the state is
- * LOG_BROKEN.
+ * Overwrite everything but the groups of the current epoch with zeros, and sync. A durable group of
+ * the current epoch records that every earlier epoch is released. If the sync fails, the state
+ * becomes LOG_BROKEN.
  */
 annal_status annal__log_wipe(struct log *log, annal_error *err);
 
 /* A group that was found in a log. */
 struct log_group {
     unsigned region;
-    uint64_t offset; /* in the file */
+    uint64_t offset; /* offset in the file */
     uint64_t epoch;
     uint64_t group;
     uint64_t released;
@@ -198,25 +200,25 @@ struct log_group {
     uint64_t payload_bytes;
 };
 
-/*
- * Find all groups that verify, in the order of their numbers. Free *out_groups with annal__free().
- * The caller has synced the log and dropped its cache.
- */
+/* Find all valid groups, in the order of their numbers. Free *out_groups with annal__free(). The
+ * caller has synced the log and dropped its cache. */
 annal_status annal__log_find_groups(struct log *log, struct log_group **out_groups,
                                     size_t *out_count, annal_error *err);
 
-/* The last epoch that is checkpointed, as are all before it: only groups of later epochs count. */
+/* Return the last released epoch: groups of this epoch and of earlier epochs are in synced
+ * journals, so only groups of later epochs are needed. */
 uint64_t annal__log_released(const struct log_group *groups, size_t count);
 
 /*
- * Whether groups are missing although a later group exists: by rule 1 this is damage, and not the
- * trace of a crash. *out_last is the number of the last missing group. Only groups that are not
- * released count; groups is the result of annal__log_find_groups().
+ * Return whether groups are missing although a later group exists: by rule 1 this is damage, and
+ * not the trace of a crash. *out_last is the number of the last missing group. Only groups that are
+ * not released are examined; groups is the result of annal__log_find_groups().
  */
 bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
                      uint64_t *out_last);
 
-/* The sessions in tocs of groups that do not verify. The content of these tocs is not proven. */
+/* Call fn for the sessions that damaged groups seem to name. Their tocs are not checked by a
+ * hash. */
 typedef annal_status (*annal__log_name_fn)(void *arg, annal_slice session, annal_error *err);
 annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
                                    annal_error *err);
@@ -225,7 +227,8 @@ annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void 
 annal_status annal__log_read_group(struct log *log, const struct log_group *group,
                                    struct buf *bytes, annal_error *err);
 
-/* Read one record from the front of a toc, and remove it there; false if the toc is malformed. */
+/* Read one record from the front of a toc, and remove it from the toc; false if the toc is
+ * invalid. */
 bool annal__log_take_record(annal_slice *toc, struct record *out_record);
 
 #endif

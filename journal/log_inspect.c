@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Looking at the commit logs of a store, without changing or claiming any: for verify and doctor.
- */
+/* Examine the commit logs of a store, for verify and doctor, without changing or claiming any
+ * log. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/slot.h"
@@ -10,12 +9,15 @@
 #include <inttypes.h>
 #include <sys/file.h>
 
-#define SETTLE_TRIES 20 /* a group that is being written does not verify yet */
+/* number of times that a log is read again, with pauses of SETTLE_US microseconds: a group that is
+ * being written looks damaged */
+#define SETTLE_TRIES 20
 #define SETTLE_US    5000
 
 /*
- * Whether its lock is free. Tried under locks/claim, so that a process that claims does not find it
- * locked by us; not tried if locks/claim is taken, because looking never waits.
+ * Return whether no process has locked the log. This tries to lock it, under locks/claim, so that a
+ * process that claims a log does not find it locked by this check. If locks/claim is taken, the
+ * lock is tried without it, because verify and doctor never wait.
  */
 static bool is_free(annal_store *store, struct log *log)
 {
@@ -48,7 +50,7 @@ done:
     annal__buf_done(&path);
 }
 
-/* Count the groups; ANNAL_DAMAGE if some are missing before others. */
+/* Count the groups; ANNAL_DAMAGE if a group is missing before a later group. */
 static annal_status look_at_groups(struct log *log, annal__log_info *info, annal_error *err)
 {
     struct log_group *groups = NULL;
@@ -122,14 +124,14 @@ annal_status annal__log_each(annal_store *store, annal__log_info_fn fn, void *ar
         annal__log_info info;
         status = look_at_log(store, list.numbers[i], &info, err);
         if (status == ANNAL_ERR_NOTFOUND)
-            status = ANNAL_OK; /* closed by its owner since */
+            status = ANNAL_OK; /* the owner removed the log in the meantime */
         else if (status == ANNAL_OK)
             status = fn(arg, &info);
     }
     return status;
 }
 
-/* Whether the process that has this slot has the session; if not, *pid is unchanged. */
+/* Set *pid to the owner of this slot if it owns the session; otherwise leave *pid unchanged. */
 static annal_status look_for_session(annal_store *store, uint32_t number, annal_slice session,
                                      uint32_t *pid, annal_error *err)
 {
@@ -143,7 +145,8 @@ static annal_status look_for_session(annal_store *store, uint32_t number, annal_
     if (status == ANNAL_OK)
         status = annal__log_open(store->io, path.ptr, false, &log, err);
     if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
-        status = ANNAL_OK; /* closed since, or no process can own it */
+        /* the log was removed in the meantime, or no process can own it because it is damaged */
+        status = ANNAL_OK;
     if (status < 0 || log.fd < 0 || is_free(store, &log))
         goto done;
     if (annal__held_open(store->io, list.ptr, false, &held, NULL) < 0 || held.header == NULL ||

@@ -15,7 +15,8 @@
 
 static const char void_magic[8] = {'A', 'N', 'N', 'A', 'L', 'V', 'O', 'I'};
 
-/* The path beside the path of the log, which ends in ".log". */
+/* Compose the path of the void file, "commit/<nn>.void", from the path of the log,
+ * "commit/<nn>.log". */
 static void void_path(const struct log *log, char out[sizeof log->path + 8])
 {
     snprintf(out, sizeof log->path + 8, "%.*s.void", (int)(strlen(log->path) - strlen(".log")),
@@ -68,7 +69,7 @@ annal_status annal__log_void_read(const struct log *log, uint64_t *out_group, an
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED, "%s has the unknown format version %u",
                              path, (unsigned)annal__log_take(bytes + 8, 4));
     else if (memcmp(bytes + 16, log->slot_id, LOG_SLOT_ID_BYTES) != 0)
-        *out_group = VOID_NOTHING; /* rule (2) */
+        *out_group = VOID_NOTHING; /* the void file belongs to another log (rule 2) */
     else
         *out_group = annal__log_take(bytes + 32, 8);
     io->close(io->arg, fd);

@@ -10,12 +10,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define METRICS_MAGIC UINT64_C(0x315254454d4c4e41) /* "ANLMETR1" */
+#define METRICS_MAGIC UINT64_C(0x315254454d4c4e41) /* "ANLMETR1" in little-endian bytes */
 #define SYNC_SLOW_US  1000000
 
 /* ---- Histograms ---- */
 
-/* A table: it is searched a few times for each group. */
+/* Upper bounds of the buckets. A table instead of a computation, because each group searches it a
+ * few times. */
 #define DECADE(ten) UINT64_C(1) * (ten), UINT64_C(2) * (ten), UINT64_C(5) * (ten)
 static const uint64_t bounds[ANNAL_HISTOGRAM_BUCKETS] = {0,
                                                          DECADE(1),
@@ -119,7 +120,7 @@ void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t
 
 /* ---- The shared block ---- */
 
-/* Fill the file to the length of a block, by written zeros. */
+/* Append zeros to the file up to the length of a block, so that no access meets a hole. */
 static bool fill(const struct io *io, int fd)
 {
     static const struct metrics_block zeros;
@@ -131,7 +132,7 @@ static bool fill(const struct io *io, int fd)
                                                         sizeof zeros - bytes, bytes) == 0;
 }
 
-/* Rule (2). */
+/* Start counting in a new block; false if the block has the magic of another version (rule 2). */
 static bool begin(const annal_store *store, struct metrics_block *block)
 {
     uint64_t magic = 0;
@@ -153,7 +154,7 @@ static void map(annal_store *store, int fd)
         io->unmap(io->arg, block, sizeof(struct metrics_block));
 }
 
-/* For reading only: copy the present values. */
+/* Copy the present values into the store object, which is open for reading only. */
 static void copy(annal_store *store, int fd)
 {
     struct metrics_block *own = &store->metrics.own;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters and histograms, in this object and in memory that all processes of the store share.
+ * Counters and histograms, in the store object and in memory that all processes of the store share.
  *
  * (1) locks/metrics is a struct metrics_block, in the machine's byte order: it never leaves the
  *     machine. It consists of written zeros, so that no access meets a hole, and counts from the
@@ -63,19 +63,21 @@ struct metrics_block {
 
 struct metrics {
     struct metrics_block own;
-    struct metrics_block *shared; /* mapped; NULL: could not be mapped */
+    /* block that all processes of the store share, mapped; NULL if it could not be mapped */
+    struct metrics_block *shared;
     _Atomic uint32_t sessions_owned;
 };
 
-/* Begin to count. A store that is open only for reading reads the present values. Never fails. */
+/* Begin to count. If the store is open for reading only, read the present values instead. Never
+ * fails. */
 void annal__metrics_open(annal_store *store);
 void annal__metrics_close(annal_store *store);
 
 void annal__metrics_add(annal_store *store, enum metric metric, uint64_t amount);
 void annal__metrics_record(annal_store *store, enum histogram histogram, uint64_t value);
 
-/* A sync that began at begun_us (monotonic) has ended: count it, measure it, and warn if it was
- * slow. */
+/* Count and measure a sync that has ended and that began at begun_us (monotonic, microseconds), and
+ * warn if it took longer than a second. */
 void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t begun_us);
 
 #endif

@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening to the wakeup page; see wakeup_page.h for what is in the shared memory, and what may go
- * wrong there. */
+/* Listen to the wakeup page of a store; wakeup_page.h describes the shared memory, and what may go
+ * wrong in it. */
 #include "journal/sys/news.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/store.h"
 
 #define LOOK_MS_DEFAULT 1000
-#define BLIND_LOOK_US   250000                /* between looks without a wakeup page */
-#define UNSURE_US_MAX   (2 * WAKEUP_CHECK_US) /* limit of rule (7) of the wakeup page */
+/* time between two looks at the journals if the store has no wakeup page */
+#define BLIND_LOOK_US 250000
+/* limit of rule (7) of wakeup_page.h, in microseconds */
+#define UNSURE_US_MAX (2 * WAKEUP_CHECK_US)
 
 struct annal__news {
     annal_store *store;
     int64_t look_every_us;
-    struct wakeup_page *page; /* or NULL */
+    struct wakeup_page *page; /* wakeup page; NULL if it could not be mapped */
     uint64_t ticket;          /* the next ticket to read */
     struct wakeup_entry entry;
     bool missed;
-    int64_t look_us;   /* when the next look is due; all of these monotonic */
-    int64_t unsure_us; /* until the next look for missed events; 0: none */
-    int64_t stuck_us;  /* since when the next ticket is taken and not stamped; 0: it is not */
-    int64_t rest_us;   /* before it sleeps where it can be woken: rule (5) of the wakeup page */
-    int64_t woken_us;  /* when it was woken last */
-    uint64_t woken;    /* how often all had been woken at that time */
-    bool quick;        /* the last wait was short: rule (6) of the wakeup page */
-    _Atomic uint32_t interrupts; /* futex if no page exists; a wait clears it */
+    /* when the next look at the journals is due; all times are monotonic, in microseconds */
+    int64_t look_us;
+    /* interval of looks while wakeups may be missed, because the page is new (rule 7 of
+     * wakeup_page.h); 0: they are not missed */
+    int64_t unsure_us;
+    /* since when the next ticket was assigned but its entry not written; 0 if this is not so */
+    int64_t stuck_us;
+    /* how long it sleeps on `interrupts` before it sleeps on the page's word (rule 5 of
+     * wakeup_page.h) */
+    int64_t rest_us;
+    int64_t woken_us; /* when it was last woken by the page */
+    uint64_t woken;   /* value of page->woken at that time */
+    bool quick;       /* the last wait was short: rule (6) of the wakeup page */
+    /* futex on which it sleeps if no page exists, or while it rests; set by
+     * annal__news_interrupt(), cleared by a wait */
+    _Atomic uint32_t interrupts;
 };
 
 static void begin_at_end(annal__news *news)
@@ -66,7 +76,7 @@ annal_status annal__news_open(annal_store *store, const annal__news_options *opt
     news->store = store;
     news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
     use_page(news, annal__wakeup_page(store, now_us, true), now_us);
-    /* A page without any wakeup yet may be new to future writers. */
+    /* A page without a single wakeup may be unknown to processes that write already. */
     news->unsure_us = news->ticket == 0 ? WAKEUP_UNSURE_US : 0;
     put_off_look(news, now_us);
     *out_news = news;
@@ -78,10 +88,8 @@ void annal__news_close(annal__news *news)
     annal__free(news);
 }
 
-/*
- * Rule (7) of the wakeup page: if the page was replaced, use the new page, and assume that news
- * were missed.
- */
+/* If the wakeup page was replaced, use the new page, and assume that wakeups were missed (rule 7 of
+ * wakeup_page.h). */
 static void follow_page(annal__news *news, int64_t now_us)
 {
     struct wakeup_page *page = annal__wakeup_page(news->store, now_us, true);
@@ -92,7 +100,7 @@ static void follow_page(annal__news *news, int64_t now_us)
     news->unsure_us = WAKEUP_UNSURE_US;
 }
 
-/* The next news; ANNAL_NEWS_SESSION: see news->entry. 0: none. */
+/* Return the kind of the next news, or 0 for no news. ANNAL_NEWS_SESSION: see news->entry. */
 static annal__news_kind find_item(annal__news *news, int64_t now_us)
 {
     follow_page(news, now_us);
@@ -117,7 +125,8 @@ static annal__news_kind find_item(annal__news *news, int64_t now_us)
     return 0;
 }
 
-/* Rule (7) of the wakeup page: a listener that was unsure has looked. */
+/* After a look of a listener that may miss wakeups, double the interval of such looks, up to
+ * UNSURE_US_MAX; after that, stop them (rule 7 of wakeup_page.h). */
 static void look_again(annal__news *news, int64_t now_us)
 {
     if (news->unsure_us > 0 && now_us >= news->look_us)
@@ -159,7 +168,8 @@ static bool take_interrupt(annal__news *news)
     return atomic_exchange(&news->interrupts, 0) != 0;
 }
 
-/* Rule (5) of the wakeup page: we were woken, and others were too. */
+/* Choose how long to rest, after this listener was woken together with others (rule 5 of
+ * wakeup_page.h). */
 static void choose_rest(annal__news *news, int64_t now_us)
 {
     uint64_t woken = atomic_load_explicit(&news->page->woken, memory_order_relaxed);
@@ -170,7 +180,8 @@ static void choose_rest(annal__news *news, int64_t now_us)
     news->woken = woken;
 }
 
-/* Sleep until a wakeup, or until something else is due. value is the word before the last look. */
+/* Sleep until a wakeup, an interrupt or the next due time. value is the page's word before the
+ * caller looked for news. */
 static void sleep_once(annal__news *news, uint32_t value, int64_t until_us, int64_t now_us)
 {
     struct wakeup_page *page = news->page;
@@ -214,7 +225,7 @@ void annal__news_interrupt(annal__news *news)
 {
     atomic_store(&news->interrupts, 1);
     annal__futex_wake(&news->interrupts);
-    /* Interrupt it where it sleeps with the others. */
+    /* Wake the listener if it sleeps on the page's word, together with all others. */
     struct wakeup_page *page =
         annal__wakeup_page(news->store, annal__store_now_us(news->store), true);
     if (page == NULL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that an event or a file names: whether one is dead, for certain.
+ * Find out whether a process that an event or a file names is certainly dead.
  *
  * A process id alone is not enough, because the kernel reuses it. Therefore a process is identified
  * by its id, its start time (field 22 of /proc/PID/stat), the boot, and the namespace of process
- * ids. It is dead if the boot is over, if no process has the id, or if another process has it now.
- * If that cannot be found out it is "unknown", never dead.
+ * ids. It is dead if the system was booted again, if no process has the id, or if another process
+ * has the id now. If that cannot be found out, the process is "unknown", never dead.
  */
 #include <annal/process.h>
 
@@ -21,14 +21,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The fields of /proc/PID/stat after the name: the first of them is field 3. */
+/* Fields of /proc/PID/stat that follow the process's name. */
 struct proc_stat {
     char state;
-    long threads;   /* field 20 */
-    uint64_t start; /* field 22 */
+    long threads;   /* number of threads, field 20 */
+    uint64_t start; /* start time in clock ticks since the boot, field 22 */
 };
 
-/* Read a file as a string and return its length; below 0 with errno. */
+/* Read a file as a string and return its length; on failure return -1 and set errno. */
 static ssize_t read_small(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -41,7 +41,8 @@ static ssize_t read_small(const char *path, char *text, size_t size)
     return got;
 }
 
-/* False with errno: ENOENT and ESRCH mean that nothing is shown for this id. */
+/* Read the fields of a process. Returns false and sets errno on failure: ENOENT and ESRCH mean that
+ * /proc does not show this id. */
 static bool read_stat(uint32_t pid, struct proc_stat *out)
 {
     char path[40], text[1024];
@@ -70,7 +71,7 @@ static bool read_boot_id(char out[37])
     return true;
 }
 
-/* The namespace of the caller; 0: not known. */
+/* Return the namespace of process ids of the caller, or 0 if it is unknown. */
 static uint64_t own_pid_ns(void)
 {
     struct stat info;
@@ -99,12 +100,13 @@ annal_status annal_process_self(annal_process *out_process, annal_error *err)
     return annal_process_get((uint32_t)getpid(), out_process, err);
 }
 
-/* For a process of our namespace and boot: whether the process that began at `start` has ended. */
+/* Find out whether the process with this id and start time has ended. It is of our boot and
+ * namespace. */
 static annal__process_life look_at_id(const annal_process *process, const char **out_why)
 {
     struct proc_stat stat;
     if (!read_stat(process->pid, &stat)) {
-        /* /proc may hide the processes of other users (hidepid): the kernel still knows them. */
+        /* /proc may hide the processes of other users (hidepid), but kill() still finds them. */
         bool gone = kill((pid_t)process->pid, 0) != 0 && errno == ESRCH;
         *out_why = gone ? "no process has its id now" : "its process cannot be looked at";
         return gone ? ANNAL_PROCESS_DEAD : ANNAL_PROCESS_UNKNOWN;
@@ -113,7 +115,8 @@ static annal__process_life look_at_id(const annal_process *process, const char *
         *out_why = "another process has its id now";
         return ANNAL_PROCESS_DEAD;
     }
-    /* A main thread that ended shows as a zombie while the others still run. */
+    /* If the main thread has ended, the process is shown as a zombie even while other threads
+     * run. */
     if ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1) {
         *out_why = "its process has ended and waits for its parent";
         return ANNAL_PROCESS_DEAD;

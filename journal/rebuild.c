@@ -21,14 +21,16 @@ struct annal__rebuild {
     const struct below *root;
     annal_session_info info;
     struct frame_header header;
-    const struct codec *codec; /* NULL: the first event will show it */
-    int fd;                    /* -1: the file does not exist yet */
-    uint64_t seq;              /* seq of the last event, and its hash */
+    /* format of the journal; NULL until the hash of the first event shows it */
+    const struct codec *codec;
+    int fd;       /* descriptor of the journal; -1: the file does not exist yet */
+    uint64_t seq; /* seq of the last event, whose hash is h */
     uint64_t h;
     uint64_t written;
-    struct buf out; /* bytes that are not written yet */
+    struct buf out; /* frames that are not written yet */
     struct buf data;
-    char name[sizeof "events/" + ANNAL_SESSION_ID_BYTES_MAX + 8]; /* below root */
+    /* path of the journal below root */
+    char name[sizeof "events/" + ANNAL_SESSION_ID_BYTES_MAX + 8];
 };
 
 static annal_status no_memory(const annal_session_info *info, annal_error *err)
@@ -73,8 +75,8 @@ static annal_status open_file(annal__rebuild *rebuild, const struct codec *codec
     return status == ANNAL_ERR_NOTFOUND && flags == 0 ? ANNAL_OK : status;
 }
 
-/* Continue after the last event whose hash is right; without such an event the file begins
- * again. */
+/* Continue a journal after its last event with a right hash. If it has no such event, remove the
+ * file. */
 static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, annal_error *err)
 {
     struct journal_tail tail;
@@ -123,7 +125,7 @@ annal_status annal__rebuild_open(const struct below *root, const annal_session_i
     return ANNAL_OK;
 }
 
-/* The event as the next frame; *out_h: the hash that it gets. */
+/* Append the event as the next frame to `out`; *out_h is the frame's hash. */
 static annal_status encode(annal__rebuild *rebuild, const struct codec *codec,
                            const annal_event *event, uint64_t h_before, uint64_t *out_h,
                            annal_error *err)
@@ -159,7 +161,7 @@ static annal_status refuse(const annal__rebuild *rebuild, const annal_event *eve
                        rebuild->info.session, event->seq, event->h);
 }
 
-/* The header and the first event, in the format in which their hashes are right. */
+/* Write the header and the first event, in the format in which the event's hash is the original. */
 static annal_status begin(annal__rebuild *rebuild, const annal_event *event, annal_error *err)
 {
     for (int i = 0; i < CODEC_COUNT; i++) {

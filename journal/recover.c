@@ -20,19 +20,21 @@
 
 #define TARGET_BUCKETS 1024u
 
-/* A journal that is being redone. */
+/* A journal into which records of the log are written. */
 struct target {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     const struct codec *codec;
-    int fd; /* -1: the journal does not exist or is not open */
+    int fd; /* descriptor of the journal; -1: the journal does not exist, or is not open */
     bool stopped;
-    annal_error *reason; /* why it was stopped, if there was memory for it */
-    bool skipped;        /* the last record was for a journal that does not exist any more */
-    uint64_t redone;     /* number of the last group with a record for it */
-    bool loose;          /* whether its last record is a mark: rule (7) */
+    /* why its recovery was stopped; NULL if it was not, or if memory was missing */
+    annal_error *reason;
+    /* whether the last record was skipped, because its journal was deleted or replaced */
+    bool skipped;
+    uint64_t redone; /* number of the last group with a record of this session */
+    bool loose;      /* whether its last record is a mark of level os (rule 7) */
     uint64_t loose_offset;
     uint64_t loose_seq;
-    uint64_t loose_h; /* hash of the line before */
+    uint64_t loose_h; /* hash of the event before the mark */
     struct target *next;
 };
 
@@ -41,11 +43,13 @@ struct redo {
     struct log *log;
     struct held *held;
     struct target *buckets[TARGET_BUCKETS];
-    uint32_t open;  /* descriptors */
-    bool own;       /* rule (9) */
-    bool late_only; /* only sessions that are late; else those in the held list */
+    uint32_t open; /* number of open journals */
+    bool own;      /* whether a living process redoes its own log (rule 9) */
+    /* whether only sessions that are late are needed (failure.h); else the sessions in the held
+     * list */
+    bool late_only;
     size_t stopped;
-    annal_error first; /* why the first one was stopped */
+    annal_error first; /* why the first of the stopped targets was stopped */
 };
 
 /* ---- Targets ---- */
@@ -77,14 +81,17 @@ static void free_targets(struct redo *redo)
     }
 }
 
-/* Rule (3): report it, and do not touch this journal any more. */
+/* Stop the recovery of a journal at this offset: report it, and write no more of its records (rule
+ * 3). */
 static void stop_target(struct redo *redo, struct target *target, const char *why, uint64_t offset)
 {
     annal_error reason;
     annal__fail(&reason, ANNAL_ERR_CORRUPT,
                 "session '%s' cannot be recovered at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
-    if (!redo->own) /* a process that redoes its own log says so once, not at each try */
+    /* a process that redoes its own log reports the failure once (failure.c), not at each
+     * attempt */
+    if (!redo->own)
         annal__say(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
     target->reason = annal__zalloc(sizeof *target->reason);
@@ -102,7 +109,7 @@ static struct target *find_target(const struct redo *redo, annal_slice session)
     return target;
 }
 
-/* Sync all that are open, through the descriptors that wrote. */
+/* Sync all open journals, through the descriptors that wrote them. */
 static void sync_targets(struct redo *redo)
 {
     for (size_t i = 0; i < TARGET_BUCKETS; i++) {
@@ -118,7 +125,8 @@ static void sync_targets(struct redo *redo)
     }
 }
 
-/* The dead process may have had more sessions than we may open in addition to our own. */
+/* Sync and close all journals if half of the descriptors are in use: the dead process may have had
+ * more sessions than this process may open in addition to its own. */
 static void make_room(struct redo *redo)
 {
     if (redo->open < redo->store->descriptors_max / 2)
@@ -130,7 +138,8 @@ static void make_room(struct redo *redo)
     }
 }
 
-/* The journal that exists, whatever its format, or else the journal in the target's format. */
+/* Find the journal of a target: an existing journal in any format, or else the path of a journal in
+ * the target's format. */
 static annal_status find_journal(const struct redo *redo, struct target *target, struct buf *path,
                                  annal_error *err)
 {
@@ -144,14 +153,14 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
     if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
         return annal__fail_errno(err, "cannot examine %s", path->ptr);
     if (found != NULL && file.st_size == 0)
-        found = NULL; /* an empty file, which has no format */
+        found = NULL; /* an empty file: its format does not count */
     if (found != NULL)
         target->codec = found;
     return annal__store_journal_path(redo->store, session, target->codec, path, err);
 }
 
-/* fd stays -1 if the journal does not exist; if it cannot be opened for another reason, the target
- * is stopped. */
+/* Open the journal of a target. fd stays -1 if the journal does not exist; if it cannot be opened
+ * for another reason, the target is stopped. */
 static annal_status open_journal(struct redo *redo, struct target *target, int flags,
                                  annal_error *err)
 {
@@ -166,7 +175,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
         if (target->fd < 0 && errno != ENOENT)
             status = annal__fail_errno(&failure, "cannot open %s", path.ptr);
     }
-    if (status == ANNAL_ERR_IO) { /* one bad journal does not stop the others */
+    if (status == ANNAL_ERR_IO) { /* one bad journal does not stop the recovery of the others */
         stop_target(redo, target, failure.message, 0);
         status = ANNAL_OK;
     } else if (status < 0 && err != NULL) {
@@ -176,7 +185,8 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
     return status;
 }
 
-/* format: of the journal, if it is missing or empty. */
+/* Return the target of a session, with its journal open if possible. format is the journal's format
+ * if the journal is missing or empty. */
 static annal_status open_target(struct redo *redo, annal_slice session, annal_format format,
                                 struct target **out_target, annal_error *err)
 {
@@ -184,7 +194,7 @@ static annal_status open_target(struct redo *redo, annal_slice session, annal_fo
     if (target == NULL) {
         target = annal__zalloc(sizeof *target);
         if (target == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "recover: out of memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "recover a commit log: out of memory");
         memcpy(target->session, session.ptr, session.len);
         target->fd = -1;
         target->next = redo->buckets[bucket_of(session)];
@@ -199,8 +209,8 @@ static annal_status open_target(struct redo *redo, annal_slice session, annal_fo
 
 /* ---- Records ---- */
 
-/* How the journal's header relates to a record. */
-enum owner { OWNER_SAME, OWNER_OTHER, OWNER_NONE /* no header that verifies */ };
+/* Whether the header of a journal has the file id of a record. */
+enum owner { OWNER_SAME, OWNER_OTHER, OWNER_NONE /* the journal has no valid header */ };
 
 static annal_status compare_file(const struct redo *redo, const struct target *target,
                                  const struct record *record, enum owner *out_owner,
@@ -228,8 +238,9 @@ static annal_status is_gone(const struct redo *redo, const struct record *record
 }
 
 /*
- * Rule (9): a living owner knows whether the journal existed. If it did and is gone, it may be
- * created again; if it did not, only a piece of our own is overwritten.
+ * Return why a journal may not be created, or NULL. A living owner knows whether the journal
+ * existed (rule 9). If it existed and is missing now, it is not created again; if it did not exist,
+ * only a piece of the same header is overwritten.
  */
 static const char *refuse_create(const struct redo *redo, const struct target *target,
                                  annal_slice bytes)
@@ -267,7 +278,8 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         stop_target(redo, target, why, 0);
         return ANNAL_OK;
     }
-    /* A name without bytes has no format: an older crash may have left it. */
+    /* An empty file in another format may be left from an older crash: it is closed, and replaced
+     * by the record's journal. */
     if (target->fd >= 0 && target->codec != codec && io->fstat(io->arg, target->fd, &file) == 0 &&
         file.st_size == 0)
         close_target(redo, target);
@@ -281,9 +293,9 @@ static annal_status redo_create(struct redo *redo, struct target *target,
             return status;
         atomic_store(&redo->store->events_dirty, true);
     }
-    target->loose = false; /* earlier bytes belong to another journal */
-    /* Never over a header that verifies, and never for a journal that is gone: then the file is the
-     * beginning of another journal. */
+    target->loose = false; /* the mark of an earlier record belonged to another journal */
+    /* Write the header, unless the file has a valid header, or the record's journal was deleted:
+     * then the file is the beginning of another journal. */
     enum owner owner;
     bool gone = false;
     status = compare_file(redo, target, record, &owner, err);
@@ -298,7 +310,8 @@ static annal_status redo_create(struct redo *redo, struct target *target,
 
 enum place { PLACE_FITS, PLACE_GAP, PLACE_CONFLICT };
 
-/* Look at the bytes in the place that a record is for. */
+/* Find out whether a record fits: whether the journal ends in `h before` at the record's offset,
+ * and contains no other event after that. */
 static annal_status look_at_place(const struct redo *redo, const struct target *target,
                                   const struct record *record, annal_slice bytes,
                                   enum place *out_place, annal_error *err)
@@ -321,12 +334,13 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     if (got < (ssize_t)before.len || !codec->trailer(before, &h) || h != record->h_before)
         goto done;
     *out_place = PLACE_FITS;
-    if (bytes.len == 0) /* it says only how far the journal is durable */
+    /* the record has no bytes, and states only how far the journal is durable */
+    if (bytes.len == 0)
         goto done;
 
     size_t first = codec->measure(bytes, 0, true);
     if (annal__buf_append_zeros(&there, first) < 0) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "recover: out of memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "recover a commit log: out of memory");
         goto done;
     }
     got = annal__io_read_full(io, target->fd, there.ptr, first, record->offset);
@@ -334,7 +348,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
         status = annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
         goto done;
     }
-    /* An event that proves itself and is not ours: two histories. */
+    /* Another valid event at this offset means that the journal has another history. */
     annal_slice other = {there.ptr, (size_t)got};
     if (got > 0 && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
         other.len = codec->measure(other, 0, true);
@@ -347,7 +361,8 @@ done:
     return status;
 }
 
-/* Whether this is the file that the record is for, and the record may be written where it says. */
+/* Find out whether the record may be written: it is for this file, and fits at its offset. If not,
+ * the target is stopped, or skipped if its journal was deleted or replaced. */
 static annal_status check_record(struct redo *redo, struct target *target,
                                  const struct record *record, annal_slice bytes, bool *out_fits,
                                  annal_error *err)
@@ -370,7 +385,7 @@ static annal_status check_record(struct redo *redo, struct target *target,
         status = is_gone(redo, record, &gone, err);
     if (status < 0)
         return status;
-    /* Another journal is in its place, or the beginning of another journal: the record is not
+    /* The session has another journal now, or the beginning of another journal: the record is not
      * needed. */
     target->skipped = owner == OWNER_OTHER || gone;
     if (target->skipped)
@@ -404,7 +419,8 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
     return ANNAL_OK;
 }
 
-/* A session that was released since has a whole journal. */
+/* Return whether a session's records must be redone. A session that was released has a complete,
+ * synced journal. */
 static bool is_needed(const struct redo *redo, annal_slice session)
 {
     return redo->late_only ? annal__failure_is_late(redo->store, session)
@@ -438,7 +454,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         annal_error failure;
         status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, &failure)
                                               : redo_bytes(redo, target, &record, data, &failure);
-        /* One bad journal, or tombstone, does not stop the others. */
+        /* A bad journal, or tombstone, does not stop the recovery of the others. */
         if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT) {
             stop_target(redo, target, failure.message, record.offset);
             status = ANNAL_OK;
@@ -450,17 +466,17 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
     return status;
 }
 
-/* ---- The whole log ---- */
+/* ---- All groups of a log ---- */
 
 typedef annal_status (*group_fn)(struct redo *redo, const struct log_group *group,
                                  struct buf *bytes, annal_error *err);
 
-/* The groups of a log that count, in order: neither released nor void. */
+/* The groups of a log in order, without those that a void file says to ignore. */
 struct walk {
     struct log_group *groups;
     size_t count;
     uint64_t released;
-    bool is_void; /* whether refused groups follow: rule (8) */
+    bool is_void; /* whether the log has a void file (rule 8) */
 };
 
 static annal_status each_group(struct redo *redo, const struct walk *walk, group_fn fn,
@@ -503,14 +519,15 @@ static annal_status hold_sessions(struct redo *redo, const struct log_group *gro
     return status;
 }
 
-/* After a reboot the held list of this slot is lost: hold every session that its log names, before
- * any is redone. */
+/* Fill the held list, which a reboot invalidates, with every session that the log names, before any
+ * of them is redone. */
 static annal_status hold_all(struct redo *redo, const struct stat *log, const struct walk *walk,
                              annal_error *err)
 {
     annal__held_clear(redo->held);
     atomic_store(&redo->held->header->alone, 1);
-    atomic_fetch_add(&redo->held->header->wipe_wanted, 1); /* as far as is known */
+    /* a request to overwrite the log may have been lost */
+    atomic_fetch_add(&redo->held->header->wipe_wanted, 1);
     uint64_t lost;
     annal_status status = each_group(redo, walk, hold_sessions, err);
     if (status == ANNAL_OK && annal__log_lost(redo->log, walk->groups, walk->count, &lost))
@@ -538,7 +555,8 @@ static annal_status stop_unless_proven(struct redo *redo, annal_slice session, u
     return ANNAL_OK;
 }
 
-/* Rule (6). */
+/* Stop every session that may have lost events, because a group is missing before a later group
+ * (rule 6). */
 static annal_status stop_unproven(struct redo *redo, const struct walk *walk, annal_error *err)
 {
     uint64_t lost;
@@ -556,7 +574,8 @@ static annal_status stop_unproven(struct redo *redo, const struct walk *walk, an
     return status;
 }
 
-/* Journals with bytes of level os that were not reported as durable are synced too. */
+/* Open the journals with bytes of level os that were not reported as durable, so that they are
+ * synced, too. */
 static annal_status open_loose(struct redo *redo, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -569,7 +588,7 @@ static annal_status open_loose(struct redo *redo, annal_error *err)
     return status;
 }
 
-/* Where the proven bytes after a mark end. */
+/* Find the end of the valid events that follow a mark of level os. */
 static annal_status find_loose_end(const struct redo *redo, const struct target *target,
                                    uint64_t *out_end, annal_error *err)
 {
@@ -598,13 +617,14 @@ done:
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Rule (7). */
+/* Cut the journal after the last valid event that follows a mark of level os (rule 7). */
 static annal_status cut_loose_tail(struct redo *redo, struct target *target, annal_error *err)
 {
     struct stat file;
     uint64_t end = 0;
     annal_status status =
-        target->fd >= 0 ? ANNAL_OK : open_journal(redo, target, 0, err); /* it was closed */
+        /* make_room() may have closed it */
+        target->fd >= 0 ? ANNAL_OK : open_journal(redo, target, 0, err);
     if (status < 0 || target->stopped)
         return status;
     if (target->fd < 0) {
@@ -641,7 +661,8 @@ static annal_status cut_loose_tails(struct redo *redo, annal_error *err)
     return status;
 }
 
-/* Write to the log, unless it is void, that nothing in it is needed, and then to the held list. */
+/* Record that nothing in the log is needed: in the log, unless it has a void file, and then in the
+ * held list. */
 static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal_error *err)
 {
     static const struct buf nothing;
@@ -659,7 +680,8 @@ static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal
     }
     annal__held_remove_all(redo->held);
     if (walk->is_void)
-        return ANNAL_OK; /* not empty: no process may continue it */
+        /* a log with a void file is not marked as empty, so that no process continues it */
+        return ANNAL_OK;
     header->end_region = log->current;
     header->end_epoch = log->epoch;
     header->end_group = log->group;
@@ -668,7 +690,7 @@ static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal
     return ANNAL_OK;
 }
 
-/* Only the sessions that were stopped stay in the held list. */
+/* Remove all sessions from the held list whose recovery was not stopped. */
 static void keep_stopped(struct redo *redo)
 {
     for (uint32_t i = 0; i < annal__held_entries(redo->held); i++) {
@@ -681,7 +703,7 @@ static void keep_stopped(struct redo *redo)
     }
 }
 
-/* Redo what is needed, and sync everything that was touched. */
+/* Write the needed records to their journals, and sync all these journals and events/. */
 static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_error *err)
 {
     annal_store *store = redo->store;
@@ -701,7 +723,8 @@ static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_e
     return ANNAL_OK;
 }
 
-/* Rule (2): sync the log before reading it: what cannot be synced is not read. */
+/* Find the groups of a log. The log is synced and its cache dropped first, so that only what is on
+ * the disk is read (rule 2). */
 static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_error *err)
 {
     annal_store *store = redo->store;
@@ -709,7 +732,7 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     if (store->io->fstat(store->io->arg, redo->log->fd, &file) < 0)
         return annal__fail_errno(err, "cannot examine %s", redo->log->path);
     bool held = annal__held_is_for(redo->held, store->boot, &file);
-    if (held) /* others must see at once that this is not a living owner */
+    if (held) /* other processes must see at once that this process is not a living owner */
         atomic_store(&redo->held->header->state, HELD_REDONE);
     (void)annal__store_fdatasync(store, redo->log->fd);
     (void)store->io->drop_cache(store->io->arg, redo->log->fd);
@@ -730,7 +753,7 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     struct redo *redo = annal__zalloc(sizeof *redo);
     struct walk walk = {0};
     if (redo == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "recover: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "recover a commit log: out of memory");
     redo->store = store;
     redo->log = log;
     redo->held = held;
@@ -773,8 +796,8 @@ static void report(const struct redo *redo, redo_done_fn done, void *arg)
     }
 }
 
-/* We know what we wrote: a group that is needed and cannot be read back is damage, even if it is
- * the last. */
+/* Check that all needed groups were read back. This process knows what it wrote, so a missing group
+ * is damage, even if it is the last. */
 static annal_status check_own(const struct log *log, const struct walk *walk, annal_error *err)
 {
     uint64_t lost;
@@ -802,7 +825,7 @@ annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t rele
     redo->own = true;
     redo->late_only = !all;
     annal_status status = annal__log_find_groups(redo->log, &walk.groups, &walk.count, err);
-    /* The last group in the log may be a group that failed. */
+    /* The last group in the log may be a group whose write failed. */
     while (walk.count > 0 && walk.groups[walk.count - 1].group > redo->log->group)
         walk.count--;
     walk.released = released;

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repair: copy what is sound of a damaged journal into a new one.
+ * Repair: copy the valid events of a damaged journal into a new journal.
  *
- * (1) Nothing is written to the damaged journal, and nothing is guessed: an event is copied if it
- *     proves itself, with its own type, ts, id, cause and data.
- * (2) seq has no gaps, and events are referred to by it (cause, expected_seq, notes of a user). So
- *     every missing event leaves one event annal.gap in its place, and copied events keep their
- *     seq.
- * (3) How many are missing is known from the next event that proves itself. After the last one
- *     nothing shows it: one gap event then says that its last_seq is not known. A torn tail, the
- *     piece of an event that a crash leaves, was never acknowledged: it is reported, and is not a
- *     gap.
+ * (1) Nothing is written to the damaged journal, and nothing is guessed: an event is copied if its
+ *     hash is right, with its own type, ts, id, cause and data.
+ * (2) seqs have no gaps, and events are referred to by seq (cause, expected_seq, notes of a user).
+ *     So every missing event is replaced by one event annal.gap, and copied events keep their seq.
+ * (3) The next valid event shows how many events are missing. After the last valid event their
+ *     number is unknown: then one gap event has last_seq null. A torn tail, the piece of an event
+ *     that a crash leaves, was never acknowledged: it is reported, and is not a gap.
  * (4) An event whose seq was copied already (repeated lines) is skipped.
- * (5) Of a fork the whole history is copied, so the result is not a fork. If an ancestor was
- *     replaced since the fork, it contains another history: then the fork's own events are copied,
- *     and everything before them is a gap.
+ * (5) For a fork, the complete history is copied, so the result is not a fork. If an ancestor's
+ *     journal was replaced since the fork, it contains another history: then only the fork's own
+ *     events are copied, after gap events.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -28,7 +26,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* More would not be damage to a journal but another journal. */
+/* Maximum number of gap events in one place. If more are missing, the bytes are not a damaged
+ * journal but another journal. */
 #define GAP_EVENTS_MAX 1000000
 
 static const char gap_type[] = "annal.gap";
@@ -37,12 +36,13 @@ struct repair {
     annal_store *store;
     annal_slice session;
     annal_cursor *cursor;
-    annal_writer *writer; /* NULL: a dry run */
+    annal_writer *writer; /* writer of the new session; NULL: nothing is written */
     annal_gap_fn fn;
     void *arg;
-    annal_repair_result result; /* result.last_seq: of the new journal */
+    annal_repair_result result; /* numbers of the result; last_seq is that of the new session */
     int64_t last_ts_us;
-    annal_gap gap;   /* skipped since the last event that proved itself; what is NULL: nothing */
+    /* what was skipped since the last valid event; its `what` is NULL if nothing was */
+    annal_gap gap;
     uint64_t passed; /* bytes of it */
     struct buf text;
 };
@@ -93,8 +93,8 @@ static annal_status describe_gap(struct repair *repair, annal_error *err)
 }
 
 /*
- * Rule (2). Writes count gap events, and calls fn once for all of them. next: the event after them,
- * or NULL. They have the time of the event before them, else of the event after them, else the
+ * Write count gap events (rule 2), and call fn once for all of them. next is the event after them,
+ * or NULL. They get the time of the last copied event, else of the event after them, else the
  * present time.
  */
 static annal_status put_gap(struct repair *repair, uint64_t count, const annal_event *next,
@@ -140,7 +140,7 @@ static annal_status copy_event(struct repair *repair, const annal_event *event, 
     uint64_t next = repair->result.last_seq + 1;
     const annal_draft draft = annal__json_msgpack_draft(event);
     annal_error reason;
-    if (event->seq < next) { /* rule (4) */
+    if (event->seq < next) { /* an event with this seq was copied already (rule 4) */
         repair->result.doubled++;
         return ANNAL_OK;
     }
@@ -164,7 +164,7 @@ static annal_status copy_event(struct repair *repair, const annal_event *event, 
     return status;
 }
 
-/* Rule (3). */
+/* Report the bytes after the last valid event: a torn tail, or a gap of unknown length (rule 3). */
 static annal_status finish(struct repair *repair, annal_error *err)
 {
     annal_session_info info;
@@ -212,7 +212,7 @@ static annal_status copy_all(struct repair *repair, annal_error *err)
     return status < 0 ? status : finish(repair, err);
 }
 
-/* ---- The whole ---- */
+/* ---- The repair ---- */
 
 static annal_status check_new(annal_store *store, annal_slice to, annal_error *err)
 {
@@ -229,7 +229,7 @@ static annal_status check_new(annal_store *store, annal_slice to, annal_error *e
                                     ANNAL_FMT(to));
 }
 
-/* By default the copy has the format of the original. */
+/* Open a writer for the new session, by default in the format of the original. */
 static annal_status open_writer(struct repair *repair, annal_slice to, annal_format format,
                                 annal_error *err)
 {
@@ -243,7 +243,8 @@ static annal_status open_writer(struct repair *repair, annal_slice to, annal_for
     return annal_writer_open(repair->store, to, &options, &repair->writer, err);
 }
 
-/* Rule (5). */
+/* Open a cursor on the complete history of the session, or on its own events if an ancestor has
+ * another history now (rule 5). */
 static annal_status open_history(struct repair *repair, annal_error *err)
 {
     annal_error why = {0};

@@ -20,9 +20,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GONE          ".gone"
-#define FILE_ID_TEXT  (2 * FRAME_FILE_ID_BYTES)
-#define RETRY_US      2000 /* between two tries of the session, doubled each time */
+#define GONE         ".gone"
+#define FILE_ID_TEXT (2 * FRAME_FILE_ID_BYTES)
+/* first pause between two attempts to own the session, in microseconds, doubled each time up to
+ * RETRY_US_MOST */
+#define RETRY_US      2000
 #define RETRY_US_MOST 20000
 
 /* ---- Tombstones ---- */
@@ -35,7 +37,7 @@ static annal_status tombstone_path(const annal_store *store, const char *file, s
     return annal__store_path(store, out, "events", name, err);
 }
 
-/* The beginning of a tombstone; false with ANNAL_OK: it does not exist. */
+/* Read the header in a tombstone; *out_found is false if the tombstone does not exist. */
 static annal_status read_tombstone(const annal_store *store, const char *path, struct buf *out,
                                    bool *out_found, annal_error *err)
 {
@@ -57,7 +59,7 @@ static annal_status read_tombstone(const annal_store *store, const char *path, s
     return status;
 }
 
-/* Rule (2): whether it names this journal. */
+/* Find out whether a tombstone is for this journal (rule 2). */
 static annal_status match_tombstone(annal_slice tombstone, const char *path, annal_slice session,
                                     const struct codec *codec,
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_same,
@@ -65,7 +67,8 @@ static annal_status match_tombstone(annal_slice tombstone, const char *path, ann
 {
     struct frame_header header;
     uint64_t h;
-    *out_same = tombstone.len == 0; /* of an older version */
+    /* an older version wrote empty tombstones, which are for any journal with this file id */
+    *out_same = tombstone.len == 0;
     if (tombstone.len == 0)
         return ANNAL_OK;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
@@ -103,7 +106,7 @@ annal_status annal__replace_is_gone(const annal_store *store, annal_slice sessio
     return status;
 }
 
-/* Rule (2). */
+/* Write a durable tombstone with this header (rule 2). */
 static annal_status put_tombstone(annal_store *store, const char *file, annal_slice header,
                                   annal_error *err)
 {
@@ -111,7 +114,7 @@ static annal_status put_tombstone(annal_store *store, const char *file, annal_sl
     annal_status status = annal__store_path(store, &path, "events", GONE, err);
     if (status == ANNAL_OK)
         status = annal__io_make_dir(store->io, path.ptr, err);
-    /* Another process may have created it just now, and died before the sync. */
+    /* Another process may have created events/.gone just now, and died before it synced events/. */
     atomic_store(&store->events_dirty, true);
     if (status == ANNAL_OK)
         status = annal__checkpoint_events(store, err);
@@ -159,7 +162,7 @@ static annal_status find_record(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
-/* ---- What crashes leave, and what gathers over the years ---- */
+/* ---- Leftovers of crashes, and old tombstones ---- */
 
 struct names {
     struct name {
@@ -167,7 +170,7 @@ struct names {
         bool needed;
     } * list;
     size_t count;
-    const char *prefix; /* only names that begin with this */
+    const char *prefix; /* prefix of the names to list */
 };
 
 static int collect(void *arg, const char *text)
@@ -178,7 +181,7 @@ static int collect(void *arg, const char *text)
         return 0;
     struct name *name = annal__array_add(&names->list, &names->count, sizeof *name);
     if (name == NULL)
-        return 1; /* the rest next time */
+        return 1; /* out of memory: the next sweep lists the rest */
     snprintf(name->text, sizeof name->text, "%s", text);
     return 0;
 }
@@ -214,7 +217,7 @@ static annal_status mark_needed(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
-/* The header frame of a journal into out; out stays empty if none proves itself there. */
+/* Read the header of a journal; out contains its frame, or is empty if the header is damaged. */
 static annal_status read_header(annal_store *store, const char *path, const struct codec *codec,
                                 struct buf *out, struct frame_header *out_header, annal_error *err)
 {
@@ -236,7 +239,7 @@ static annal_status read_header(annal_store *store, const char *path, const stru
     return status;
 }
 
-/* The header of a journal; false if it has no header. */
+/* Read the header of a session's journal in this format; false if it has no valid header. */
 static bool header_at(annal_store *store, annal_slice session, const struct codec *codec,
                       struct buf *path, struct buf *frame, struct frame_header *out_header)
 {
@@ -250,7 +253,7 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
     return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
 }
 
-/* The last event of a journal; false if it cannot be found out. */
+/* Find the seq of the last event of a session's journal in this format; false if that fails. */
 static bool last_seq_at(annal_store *store, annal_slice session, const struct codec *codec,
                         uint64_t *out_seq)
 {
@@ -271,9 +274,10 @@ static bool last_seq_at(annal_store *store, annal_slice session, const struct co
 }
 
 /*
- * Rule (5): a conversion was interrupted between its two names. Readers have always seen the first;
- * the other is removed, whichever of the two is the new one. It is kept if it has events that the
- * first has not: then the old journal was copied back to its name.
+ * Remove the second of two journals of a session, which an interrupted conversion leaves (rule 5).
+ * Readers have always used the first, in the order of annal__codecs, whichever of the two is the
+ * new journal. The second is kept if it has events that the first has not: then a user has copied
+ * the old journal back.
  */
 static void settle_pair(annal_store *store, annal_slice session)
 {
@@ -289,7 +293,7 @@ static void settle_pair(annal_store *store, annal_slice session)
               annal__codec_check_owner(&headers[i], session, NULL) == ANNAL_OK;
     }
     if (all && (replaces(&headers[0], &headers[1]) || replaces(&headers[1], &headers[0]))) {
-        (void)store->io->unlink(store->io->arg, path.ptr); /* the second's */
+        (void)store->io->unlink(store->io->arg, path.ptr); /* path is that of the second journal */
         atomic_store(&store->events_dirty, true);
         (void)annal__store_sync_events(store);
     }
@@ -298,7 +302,7 @@ static void settle_pair(annal_store *store, annal_slice session)
     annal__buf_done(&path);
 }
 
-/* For the session that the header of a tombstone names. */
+/* Remove the second of two journals of the session that a tombstone names. */
 static void settle_double(annal_store *store, const char *tombstone)
 {
     struct buf path = {0}, frame = {.limit = FRAME_ENVELOPE_BYTES};
@@ -330,7 +334,7 @@ void annal__replace_sweep(annal_store *store)
         remove_name(store, "", unfinished.list[i].text);
     for (size_t i = 0; i < tombstones.count; i++)
         settle_double(store, tombstones.list[i].text);
-    /* A log that cannot be read may name any file. */
+    /* If a log cannot be read, every tombstone may still be needed. */
     if (annal__slots_each_record(store, SLOTS_ALL, mark_needed, &tombstones, NULL) < 0)
         goto done;
     bool some = false;
@@ -349,9 +353,10 @@ done:
     annal__free(unfinished.list);
 }
 
-/* ---- Having it to ourselves ---- */
+/* ---- Claiming a session ---- */
 
-/* Take the session while locks/structure is held. With sound, its journal must have a sound end. */
+/* Take the session while locks/structure is held. With sound, fail if the end of its journal is
+ * damaged. */
 static annal_status seize(struct change *change, bool sound, annal_error *err)
 {
     struct session *session = change->session;
@@ -365,7 +370,7 @@ static annal_status seize(struct change *change, bool sound, annal_error *err)
     return status;
 }
 
-/* Waits up to the store's limit for the process that holds one of the two. */
+/* Waits up to the store's limit for the process that holds locks/structure or the session. */
 annal_status annal__replace_claim(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err)
 {
@@ -402,7 +407,7 @@ annal_status annal__replace_claim(struct change *change, annal_store *store, ann
     }
 }
 
-/* Rule (1). */
+/* Checkpoint our own log, after claiming the session (rule 1). */
 annal_status annal__replace_begin(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err)
 {
@@ -418,7 +423,8 @@ void annal__replace_end(struct change *change)
     if (session == NULL)
         return;
     pthread_mutex_lock(&session->lock);
-    session->changed = atomic_fetch_add(&change->store->changes, 1) + 1; /* tasks look at it */
+    /* so that tasks examine the session */
+    session->changed = atomic_fetch_add(&change->store->changes, 1) + 1;
     annal__session_let_go(change->store, session);
     pthread_mutex_unlock(&session->lock);
     annal__filelock_drop(change->store, &change->store->structure_lock);
@@ -426,7 +432,7 @@ void annal__replace_end(struct change *change)
     annal__keeper_wake(change->store);
 }
 
-/* ---- What is in its place ---- */
+/* ---- Examining the journal ---- */
 
 struct fork_search {
     annal_store *store;
@@ -455,7 +461,7 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
     return status;
 }
 
-/* Look at one journal of the session. ANNAL_ERR_NOTFOUND: it does not exist. */
+/* Find the session's journal and read its header. ANNAL_ERR_NOTFOUND: it does not exist. */
 static annal_status look_at_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
@@ -467,7 +473,8 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
     if (status == ANNAL_OK)
         status = read_header(store, change->path.ptr, change->codec, &change->frame,
                              &change->header, err);
-    /* A copy of another session's journal: its header does not describe this session. */
+    /* The header of another session's journal, copied to this name, does not describe this
+     * session. */
     if (status == ANNAL_OK && change->frame.len > 0 &&
         annal__codec_check_owner(&change->header, id, NULL) < 0)
         annal__buf_clear(&change->frame);
@@ -486,7 +493,7 @@ annal_status annal__replace_examine(struct change *change, annal_error *err)
     status = annal__session_list_read(store, refuse_fork, &search, err);
     if (status < 0)
         return status;
-    /* Damage does not prevent deletion: then less is known about what is deleted. */
+    /* A damaged journal can be deleted, too: then less is reported about it. */
     if (annal_session_info_get(store, id, &change->info, NULL) < 0) {
         change->info = (annal_session_info){.format = change->codec->format};
         memcpy(change->info.session, id.ptr, id.len);
@@ -504,7 +511,7 @@ annal_status annal__replace_put_tombstone(struct change *change, annal_error *er
         annal__codec_file_id_text(change->header.file, file);
         annal_status status =
             put_tombstone(change->store, file, annal__buf_slice(&change->frame), &failure);
-        /* On a full disk: a tombstone is needed only while a log names the journal. */
+        /* On a full disk no tombstone is needed, if no log contains redo for the journal. */
         if (annal__error_is_no_space(&failure) &&
             annal__slots_each_record(change->store, SLOTS_ALL, find_record, change, NULL) ==
                 ANNAL_OK &&
@@ -514,15 +521,15 @@ annal_status annal__replace_put_tombstone(struct change *change, annal_error *er
             *err = failure;
         return status;
     }
-    /* Damaged, or the journal of another session: put a tombstone for every journal of this session
-     * that a log names. */
+    /* The header is damaged, or belongs to another session: write a tombstone for every journal of
+     * this session that a log names. */
     struct tombstone_scope scope = {change->store, annal__session_id(change->session)};
     return annal__slots_each_record(change->store, SLOTS_ALL, put_record_tombstone, &scope, err);
 }
 
 /* ---- Deleting ---- */
 
-/* Rule (3). */
+/* Write a tombstone, and remove the journal (rule 3). */
 static annal_status remove_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
@@ -535,7 +542,8 @@ static annal_status remove_journal(struct change *change, annal_error *err)
     return annal__checkpoint_events(store, err);
 }
 
-/* If the session is not listed, look at the journal again, now that no process can take it. */
+/* Delete the journal. If the held list does not contain the session, lock out other processes by
+ * locks/claim, and then look for the journal again. */
 static annal_status delete_journal(struct change *change, annal_error *err)
 {
     const struct session *session = change->session;
@@ -551,10 +559,10 @@ static annal_status delete_journal(struct change *change, annal_error *err)
     return status;
 }
 
-/* ---- What else has its content ---- */
+/* ---- Deleting everything of a session ---- */
 
-/* Copies that interrupted conversions left: only a process that has locks/structure, as we do,
- * creates such files. */
+/* Remove copies that interrupted conversions left. Only a process that has locks/structure, as this
+ * process has, creates such files. */
 static void remove_unfinished(annal_store *store)
 {
     struct names unfinished;
@@ -564,14 +572,15 @@ static void remove_unfinished(annal_store *store)
     annal__free(unfinished.list);
 }
 
-/* Afterwards no file of its own has anything of the session, only commit logs. */
+/* Delete every file of a session. After that, only commit logs may contain its events. */
 static annal_status delete_files(struct change *change, annal_store *store, annal_slice session,
                                  annal_session_info *out_info, annal_error *err)
 {
     annal_status status = annal__replace_begin(change, store, session, false, err);
     if (status == ANNAL_OK)
         status = annal__replace_examine(change, err);
-    /* Before the journal: if it fails, there is still something to delete. */
+    /* The journal is removed last: after a failure, the session still exists and can be deleted
+     * again. */
     if (status == ANNAL_OK)
         status = annal__torn_forget(store, session, err);
     if (status == ANNAL_OK)
@@ -580,7 +589,7 @@ static annal_status delete_files(struct change *change, annal_store *store, anna
         remove_unfinished(store);
     if (status == ANNAL_OK)
         status = delete_journal(change, err);
-    /* An interrupted conversion may have left a second one. */
+    /* An interrupted conversion may have left a second journal. */
     while (status == ANNAL_OK && annal__store_journal_is_double(store, session, NULL)) {
         status = look_at_journal(change, err);
         if (status == ANNAL_OK)
@@ -613,7 +622,8 @@ annal_status annal__replace_delete(annal_store *store, annal_slice session,
     struct change change;
     annal_error why;
     annal_status status = delete_files(&change, store, session, out_info, err);
-    /* The session is deleted: what cannot be overwritten now is not a failure, but is logged. */
+    /* The session is deleted, so a failure to overwrite a log is only reported to the log
+     * callback. */
     if (status == ANNAL_OK && annal__slots_wipe(store, change.deadline_us, &why) < 0)
         annal__say(store, ANNAL_LOG_WARNING, "session '%.*s' is deleted: %s", ANNAL_FMT(session),
                    why.message);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removing a journal, and putting another in its place (commit-log rule 12).
+ * Remove a journal, or replace it by another file (rule 12 of the commit log).
  *
- * A commit log, ours or another process's, may contain redo for the journal that is removed. If it
- * were written again, it would restore a deleted session, or write its bytes into the present file.
+ * A commit log of any process may contain redo for the journal that is removed. This redo must not
+ * be written any more: it would restore a deleted session, or write old bytes into the new file.
  *
- * (1) The caller holds locks/structure and the session, which is settled: nothing is pending, its
- *     journal is synced and closed, our own log is checkpointed. Sessions are only tried under the
- *     lock. If the disk is too full for the log of a slot, locks/claim is held while the journal is
- *     deleted, instead of the session.
+ * (1) The caller holds locks/structure and owns the session: nothing is pending, its journal is
+ *     synced and closed, our own log is checkpointed. With locks/structure held, the caller never
+ *     waits for a session. If the disk is too full for the log of a slot, locks/claim is held while
+ *     the journal is deleted, instead of the session.
  * (2) First a durable tombstone, events/.gone/<file id>, is written. It contains a header: of this
- *     file id, session and format. From then on redo for this journal is dropped if the journal
- *     does not exist; redo for any other is not, whatever its file id. (A copy of a journal under
- *     another name has its file id, and is not a session: it is deleted without a tombstone for
- *     that id.) Older versions left empty tombstones: these say the file id only. On a full disk
- *     there may be no room for one: then none is needed if no log names the journal.
+ *     file id, session and format. From then on redo for this journal is skipped if the journal
+ *     does not exist; redo for another session is not, even with the same file id. (A copy of a
+ *     journal under another name has the same file id, and is not a session: it is deleted without
+ *     a tombstone.) Older versions wrote empty tombstones, which name the file id only. If a full
+ *     disk has no room for a tombstone, the journal is deleted without it, provided that no log
+ *     names the journal.
  * (3) Deleting: the name is removed, and events/ synced.
  * (4) Replacing: the new journal is written as events/.new-<file id>, whose header says `replaces`,
  *     synced, proved against the old one, and renamed to its name; events/ is synced. That name
@@ -22,10 +23,10 @@
  *     synced. For a moment both exist: readers take the first format in annal__codecs, so for them
  *     the switch is the rename or the removal, and at every moment they find one whole journal
  *     (docs/decisions/0007).
- * (5) A journal that exists counts, whatever tombstones say, and of two journals, the journal in
- *     the first format. So after a crash nothing is half done: either the old journal exists (and
- *     may even have grown since), or it is gone. All that is left to do is to remove the second of
- *     two journals, and .new- files: only a process that holds locks/structure creates these.
+ * (5) A journal that exists is valid, whatever tombstones exist, and of two journals, the journal
+ *     in the first format. So after a crash the old journal either exists (and may even have grown
+ *     since), or does not. The sweep then removes the second of two journals, and .new- files: only
+ *     a process that holds locks/structure creates these.
  * (6) A tombstone is removed when no log has a record of its file id that no checkpoint covers.
  *     There will never be another such record: no process can write that file any more.
  */
@@ -35,57 +36,55 @@
 #include "journal/store.h"
 
 /*
- * Whether there is a tombstone for the journal of this session, in this format and with this file
- * id. If that cannot be found out: ANNAL_ERR_IO, or ANNAL_ERR_CORRUPT for a tombstone whose header
- * is damaged.
+ * Find out whether a tombstone exists for the journal of this session, in this format and with this
+ * file id. ANNAL_ERR_IO if the tombstone cannot be read, ANNAL_ERR_CORRUPT if its header is
+ * damaged.
  */
 annal_status annal__replace_is_gone(const annal_store *store, annal_slice session,
                                     const struct codec *codec,
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err);
 
-/*
- * Rules (5) and (6): finish interrupted conversions and deletions. Does nothing if another process
- * is doing so; the next call will.
- */
+/* Finish interrupted conversions, and remove tombstones that no log needs (rules 5 and 6). Does
+ * nothing while another process holds locks/structure; call it again later. */
 void annal__replace_sweep(annal_store *store);
 
-/* A session that is about to lose its journal. */
+/* A change of a session's journal or name, for which the session is claimed. */
 struct change {
     annal_store *store;
-    int64_t deadline_us;       /* monotonic: all waiting for others ends then */
-    struct session *session;   /* NULL: it could not be taken */
-    const struct codec *codec; /* codec of its journal */
+    /* end of all waiting for other processes (monotonic, microseconds) */
+    int64_t deadline_us;
+    struct session *session;   /* claimed session, or NULL */
+    const struct codec *codec; /* format of the session's journal */
     struct buf path;
-    /* The header that is in the journal; empty if it is damaged, or belongs to another session. */
+    /* Header frame of the journal; empty if it is damaged, or belongs to another session. */
     struct buf frame;
     struct frame_header header;
     annal_session_info info;
-    bool is_logged; /* a log names the journal */
+    bool is_logged; /* whether a log contains redo for the journal */
 };
 
-/*
- * Take locks/structure and the session, which need not exist. With sound, the end of the journal
- * must be sound, if there is a journal. Call annal__replace_end() in any case.
- */
+/* Take locks/structure and the session, which need not exist. With sound, fail if the end of its
+ * journal is damaged. Call annal__replace_end() in any case. */
 annal_status annal__replace_claim(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err);
 
 /*
- * Rule (1). With sound, the end of the journal must be sound. Waits up to the store's limit for the
- * process that holds the lock or the session. Call annal__replace_end() in any case.
+ * Claim the session, and checkpoint our own log (rule 1). With sound, fail if the end of its
+ * journal is damaged. Waits up to the store's limit for the process that holds the lock or the
+ * session. Call annal__replace_end() in any case.
  */
 annal_status annal__replace_begin(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err);
 
-/* Look at the journal that is to be removed. ANNAL_ERR_NOTFOUND; ANNAL_ERR_CONFLICT if a fork needs
- * it. */
+/* Read the header of the journal that is to be removed. ANNAL_ERR_NOTFOUND if it does not exist;
+ * ANNAL_ERR_CONFLICT if a fork needs it. */
 annal_status annal__replace_examine(struct change *change, annal_error *err);
 
-/* Rule (2). */
+/* Write the tombstone that a deletion or conversion needs (rule 2). */
 annal_status annal__replace_put_tombstone(struct change *change, annal_error *err);
 
-/* Release everything. */
+/* Release the session and locks/structure. */
 void annal__replace_end(struct change *change);
 
 #endif

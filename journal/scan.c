@@ -8,16 +8,21 @@
 #include <string.h>
 #include <sys/param.h>
 
-/* A look at one place reads little. A walk reads half as much ahead as it has read, at most as much
- * as stays in the processor's cache until it is hashed. */
-#define READ_FIRST       ((size_t)32 << 10)
-#define READ_BYTES       ((size_t)256 << 10)
-#define TAIL_BYTES       ((size_t)64 << 10)
-#define LONG_REACH       ((size_t)256 << 10) /* TAIL_BYTES * 4 */
+/*
+ * Bytes of a journal that one read fetches. A walk reads half as much as it has read before: at
+ * least READ_FIRST, so that reading a single event reads little, and at most READ_BYTES, which stay
+ * in the processor's cache until they are hashed. A search for the last event begins with
+ * TAIL_BYTES.
+ */
+#define READ_FIRST ((size_t)32 << 10)
+#define READ_BYTES ((size_t)256 << 10)
+#define TAIL_BYTES ((size_t)64 << 10)
+/* size of the end that is searched before the last line counts as long: TAIL_BYTES * 4 */
+#define LONG_REACH       ((size_t)256 << 10)
 #define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
-/* The number of frames into which a damaged trailer can split a frame: a newline that was written
- * into it. */
+/* Maximum number of frames that are joined to repair one: a damaged byte of a trailer that became a
+ * newline splits a frame in up to three. */
 #define JOINED_FRAMES_MAX 3
 
 void annal__scan_init(struct scan *scan, const struct io *io, int fd, const struct codec *codec)
@@ -42,7 +47,8 @@ void annal__scan_done(struct scan *scan)
 
 void annal__scan_rest(struct scan *scan)
 {
-    if (scan->resume == 0 && scan->sound_length == 0) /* what it found is in the window */
+    /* otherwise the damage that the scan is reporting is in the window */
+    if (scan->resume == 0 && scan->sound_length == 0)
         annal__buf_done(&scan->window);
     annal__seek_table_give(scan->tables, scan->table);
     scan->table = NULL;
@@ -59,7 +65,7 @@ void annal__scan_stand(struct scan *scan, uint64_t seq, uint64_t offset, uint64_
     scan->loose = false;
 }
 
-/* The file may have changed since the window was read. */
+/* Drop the bytes that were read, because the file may have changed since. */
 static void forget_bytes(struct scan *scan)
 {
     annal__buf_clear(&scan->window);
@@ -74,7 +80,8 @@ void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t 
 
 /* ---- Bytes ---- */
 
-/* Read more after the window, keeping the bytes from keep on. ANNAL_END at the end of the file. */
+/* Read more bytes after the window, and drop those before offset `keep`. ANNAL_END at the end of
+ * the file. */
 static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err)
 {
     if (keep > scan->window_offset) {
@@ -98,8 +105,9 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
 }
 
 /*
- * The frame at offset, or the bytes before the next frame; cut if it is longer than any frame may
- * be. Bytes from keep on stay in the window. ANNAL_END if its end is not written yet.
+ * Find the frame at this offset, or the bytes before the next frame; if it is longer than a frame
+ * may be, only the first FRAME_BYTES_MAX bytes. Bytes from offset `keep` on stay in the window.
+ * ANNAL_END if the frame's end is not written yet.
  */
 annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep,
                                annal_slice *out_frame, annal_error *err)
@@ -149,7 +157,7 @@ annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint
     return there ? ANNAL_OK : ANNAL_END;
 }
 
-/* Rule (1). */
+/* Return whether the frame's hash is right (rule 1). */
 static bool proves(const struct scan *scan, annal_slice frame, uint64_t offset, uint64_t h_before,
                    uint64_t *out_h)
 {
@@ -168,9 +176,8 @@ static annal_status report(struct scan *scan, uint64_t length, bool event_lost, 
     return ANNAL_DAMAGE;
 }
 
-/*
- * The event in the next length bytes is sound although they are damaged; the next call returns it.
- */
+/* Report damage in the next `length` bytes, which contain a complete event all the same; the next
+ * call returns this event. */
 static annal_status report_sound(struct scan *scan, uint64_t length, uint64_t h, const char *what)
 {
     annal_status status = report(scan, length, false, what);
@@ -184,7 +191,8 @@ static annal_status report_sound(struct scan *scan, uint64_t length, uint64_t h,
     return status;
 }
 
-/* The h that the bytes from the damaged frame up to end should have if they were one frame. */
+/* Compute the h that the bytes from the damaged frame up to `end` would have if they were one
+ * frame; false if they do not have the shape of a frame. */
 static bool joined_h(struct scan *scan, uint64_t end, uint64_t *out_h)
 {
     if (end - scan->offset < scan->codec->trailer_bytes || scan->window_offset > scan->offset)
@@ -200,13 +208,14 @@ static bool joined_h(struct scan *scan, uint64_t end, uint64_t *out_h)
     return true;
 }
 
-/* Rule (2): find out what is wrong with the frame at scan->offset. */
+/* Find out what is damaged in the frame at scan->offset (rule 2). */
 static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *err)
 {
     size_t length;
     uint64_t h;
     if (scan->codec->split != NULL &&
-        scan->codec->split(frame, scan->h, &length, &h)) /* rule (3) */
+        /* two lines without the newline between them (rule 3) */
+        scan->codec->split(frame, scan->h, &length, &h))
         return report_sound(scan, length, h, "the newline after this line is damaged");
 
     uint64_t written_h = 0;
@@ -219,7 +228,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
         annal_status status = annal__scan_frame(
             scan, end, frames < JOINED_FRAMES_MAX ? scan->offset : end, &next, err);
         if (status != ANNAL_OK)
-            return status; /* rule (5) */
+            return status; /* at the end of the file nothing is called damage (rule 5) */
         if (has_should && proves(scan, next, end, should_h, &h))
             return report_sound(scan, end - scan->offset, should_h,
                                 "the hash or the end of this frame is damaged");
@@ -235,7 +244,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
     }
 }
 
-/* Report the next of the damaged frames before scan->resume. */
+/* Report the next of the damaged frames before scan->resume as damage. */
 static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 {
     annal_slice frame;
@@ -243,14 +252,15 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     if (status != ANNAL_OK)
         return status;
     uint64_t length = frame.len;
-    /* If a frame has lost its length, bytes in its data may look like frames: the last missing
-     * event takes everything that is left. */
+    /* If a frame has lost its length, bytes in its data may look like frames. So all bytes up to
+     * scan->resume are reported as the last missing event. */
     if (scan->codec->split == NULL && scan->next_seq + 1 >= scan->resume_seq)
         length = scan->resume - scan->offset;
     bool last = scan->offset + length >= scan->resume;
     uint64_t h;
     bool whole = scan->codec->trailer(frame, &h);
-    /* The header is the first frame, but there may be something before it, or it may be gone. */
+    /* At offset 0 the header is expected, but an event may be there instead, or the header may
+     * follow other bytes. */
     annal_event event;
     struct frame_header header;
     bool lost = scan->offset > 0 ? !scan->codec->parse_header(frame, &header)
@@ -258,7 +268,8 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     report(scan, length, lost,
            whole ? "the hash of this event is wrong, or the event before it was changed"
                  : "these bytes are not an event");
-    /* A piece of a frame does not count; the frame that it was cut from does. */
+    /* A piece of a frame is not counted as an event, because the frame that it was cut from is
+     * counted. */
     if (lost && (whole || last))
         scan->next_seq++;
     scan->loose = true;
@@ -272,7 +283,7 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 
 /* ---- Walking ---- */
 
-/* The version of the format that the header names; ours if no header proves itself. */
+/* Read the version from the header of the journal; FRAME_VERSION if the header is damaged. */
 static annal_status read_version(const struct scan *scan, uint32_t *out_version, annal_error *err)
 {
     char bytes[FRAME_ENVELOPE_BYTES];
@@ -287,10 +298,8 @@ static annal_status read_version(const struct scan *scan, uint32_t *out_version,
     return ANNAL_OK;
 }
 
-/*
- * A frame that proves itself and is not an event of this version, or not the next one. In a file of
- * a newer version it may be one.
- */
+/* Report a frame whose hash is right, but which is not a valid event of this version, or not the
+ * next event. In a file of a newer version it may be valid, so reading fails there. */
 static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, const char *fault,
                            annal_error *err)
 {
@@ -306,7 +315,8 @@ static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, con
     report(scan, frame.len, scan->offset > 0,
            fault == NULL ? "these bytes have a correct hash, but are not an event" : fault);
     if (scan->offset == 0)
-        scan->loose = true; /* a header that may have belonged to a fork */
+        /* the header may have been that of a fork, so the first seq is unknown */
+        scan->loose = true;
     else if (scan->next_seq > 0)
         scan->next_seq++;
     scan->offset += frame.len;
@@ -314,11 +324,12 @@ static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, con
     return ANNAL_DAMAGE;
 }
 
-/* Damage loses some events, not millions: a larger gap means a forged seq. */
+/* Maximum number of events that damage may have removed in one place: a larger gap in the seqs
+ * means that a seq is forged. */
 #define MISSING_EVENTS_MAX 1000000
 
-/* Whether the frame after the next length bytes continues from seq, or nothing follows yet. The
- * window may move. */
+/* Find out whether the frame after the next `length` bytes is the event after seq, or whether
+ * nothing follows yet. This may move the window. */
 static annal_status goes_on(struct scan *scan, size_t length, uint64_t seq, uint64_t h,
                             bool *out_goes_on, annal_error *err)
 {
@@ -332,7 +343,7 @@ static annal_status goes_on(struct scan *scan, size_t length, uint64_t seq, uint
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Rule (4): handle a frame whose seq is not the next. */
+/* Handle a valid frame whose seq is not the next (rule 4). */
 static annal_status other_seq(struct scan *scan, size_t length, uint64_t seq, uint64_t h,
                               annal_error *err)
 {
@@ -411,7 +422,8 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
         if (status == ANNAL_OK)
             status = diagnose(scan, frame, err);
         if (status == ANNAL_END)
-            forget_bytes(scan); /* the present bytes may be cut and rewritten */
+            /* these bytes may be cut off and written again before the next call */
+            forget_bytes(scan);
         if (status != ANNAL_OK)
             return status;
     }
@@ -419,7 +431,8 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 
 /* ---- The tail ---- */
 
-/* The last frame of these bytes of the file, which begin at from, if it proves itself. */
+/* Find the last frame of these bytes, which begin at offset `from` of the file; false if its hash
+ * is not right. */
 static bool last_proven(const struct codec *codec, annal_slice bytes, uint64_t from,
                         annal_slice *out_frame, uint64_t *out_h, size_t *out_end)
 {
@@ -433,7 +446,8 @@ static bool last_proven(const struct codec *codec, annal_slice bytes, uint64_t f
            annal__codec_proves(codec, *out_frame, from + start, h_before, out_h);
 }
 
-/* Whether an event follows the last frame of these bytes, as far as they show it. */
+/* Return whether an event follows the last frame of the bytes before it; true if these bytes do not
+ * show it. */
 static bool follows(const struct codec *codec, annal_slice before, uint64_t from,
                     const struct journal_tail *tail, const annal_event *event)
 {
@@ -448,8 +462,8 @@ static bool follows(const struct codec *codec, annal_slice before, uint64_t from
     return annal__codec_event(codec, frame, &last, NULL) && event->seq == last.seq + 1;
 }
 
-/* Find the last proven frame in bytes [from, size) of the file, which are in buf. *out_plain: its
- * seq is the seq of the last event; else only a walk finds it (rule 4). */
+/* Find the last valid frame in the bytes of the file from offset `from` on. *out_plain is set if
+ * its seq is that of the last event; otherwise only a walk through the file finds it (rule 4). */
 static bool find_proven_frame(const struct codec *codec, const struct buf *buf, uint64_t from,
                               struct journal_tail *tail, bool *out_plain)
 {
@@ -476,7 +490,8 @@ static bool find_proven_frame(const struct codec *codec, const struct buf *buf, 
     return true;
 }
 
-/* Rule (4): find seq and time of the last event by reading all events. */
+/* Find seq and time of the last event by reading all events, because the seq of the last frame does
+ * not follow from the frame before it (rule 4). */
 static annal_status walk_to_tail(const struct io *io, int fd, const struct codec *codec,
                                  struct journal_tail *tail, annal_error *err)
 {
@@ -491,13 +506,13 @@ static annal_status walk_to_tail(const struct io *io, int fd, const struct codec
             tail->ts_us = event.ts_us;
     }
     tail->seq = scan.next_seq - 1;
-    scan.fd = -1; /* the caller's */
+    scan.fd = -1; /* the descriptor belongs to the caller */
     annal__scan_done(&scan);
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* What was once whole and does not prove itself is damaged, unless it is too short to have been an
- * event. */
+/* Judge the bytes after the last valid frame: TAIL_DAMAGED if they were once a complete frame,
+ * TAIL_TORN if they are the rest of an interrupted write, or too short for an event. */
 static enum tail_state judge_rest(const struct codec *codec, const struct buf *buf, size_t rest)
 {
     if (rest == buf->len)
@@ -522,10 +537,8 @@ static annal_status read_range(const struct io *io, int fd, uint64_t from, uint6
     return ANNAL_OK;
 }
 
-/*
- * If the last line is long: find its beginning backwards, and prove it in pieces. ANNAL_END: it is
- * not long, or does not prove itself.
- */
+/* Find the last event if its line is long: search its beginning backwards, and check its hash in
+ * pieces. ANNAL_END if the last line is not long, or not valid. */
 static annal_status find_long_tail(const struct io *io, int fd, const struct codec *codec,
                                    struct buf *buf, struct journal_tail *tail, annal_error *err)
 {
@@ -548,7 +561,7 @@ static annal_status find_long_tail(const struct io *io, int fd, const struct cod
         return ANNAL_END;
     annal__scan_init(&scan, io, fd, codec);
     status = annal__scan_look(&scan, end, &event, err);
-    scan.fd = -1; /* the caller's */
+    scan.fd = -1; /* the descriptor belongs to the caller */
     annal__scan_done(&scan);
     if (status != ANNAL_OK || event.offset + event.length != tail->size)
         return status < 0 ? status : ANNAL_END;

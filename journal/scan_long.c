@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Long events, without reading them into memory.
+ * Read long events without holding them in memory.
  *
- * (1) An event is long if its frame does not end within SCAN_HOLD_BYTES. Its envelope is at the
- *     front and is kept; what follows is read in pieces, hashed and dropped, up to its end. Only if
- *     the hash is right is the event returned, with the place of its data.
- * (2) A frame that does not prove itself in this way is left to the walk that reads frames whole:
- *     what follows it shows what happened (scan.h).
- * (3) Frames that contain their length (msgpack) are read whole: their data is decoded before it is
- *     shown.
+ * (1) An event is long if its frame does not end within SCAN_HOLD_BYTES. Its envelope, at the
+ *     front, is kept; the rest is read in pieces, which are hashed and dropped. If the hash is
+ *     right, the event is returned with the place of its data.
+ * (2) If the hash is wrong, annal__scan_next() reads the complete frame, and the frames after it,
+ *     to find out what is damaged (scan.h).
+ * (3) Frames of msgpack are read completely, because their data is decoded before it is shown.
  */
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -20,7 +19,7 @@
 
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* The part of the frame at scan->offset that is in the window. */
+/* Return the bytes of the frame at scan->offset that are in the window. */
 static annal_slice head_of(const struct scan *scan)
 {
     size_t start = (size_t)(scan->offset - scan->window_offset);
@@ -28,9 +27,9 @@ static annal_slice head_of(const struct scan *scan)
 }
 
 /*
- * Read on after the head, to the end of the frame. ANNAL_DAMAGE: it does not prove itself;
- * ANNAL_END: its end is not written yet. piece has room for a trailer and a piece: the bytes that
- * may be the trailer are hashed one piece later.
+ * Read and hash the frame at scan->offset to its end. ANNAL_DAMAGE if it has no trailer or is
+ * longer than a frame may be; ANNAL_END if its end is not written yet. piece has room for a trailer
+ * and PIECE_BYTES, because bytes that may be the trailer are hashed only after the next piece.
  */
 static annal_status prove_in_pieces(struct scan *scan, char *piece, struct hash_stream *hash,
                                     uint64_t *out_length, uint64_t *out_h, annal_error *err)
@@ -101,7 +100,7 @@ done:
     return status;
 }
 
-/* Skip the header, as annal__scan_next() does; errors in it are left to that function. */
+/* Skip the header as annal__scan_next() does; a damaged header is left to annal__scan_next(). */
 static annal_status pass_header(struct scan *scan, annal_error *err)
 {
     annal_slice frame;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding an event in a journal by its seq.
+ * Find an event in a journal by its seq.
  *
- * (1) Frames have no table: a look at any place in the file finds the next frame that proves itself
- *     by the trailer before it, and its seq shows on which side of it the event is.
- * (2) Between two known places the next look is where the event would be if all had the same size,
- *     or a little before it; every third look halves the distance, so that no journal is worse than
- *     that.
- * (3) A scan that seeks notes where events begin that it has passed (seek_table.h). In the end a
- *     seek is one read.
- * (4) What was noted only says where to look, and proves nothing: the frame there must prove itself
- *     and have the seq. If it does not, everything noted is dropped.
+ * (1) A journal has no table of its events. A look at any offset finds the next frame whose hash
+ *     follows from the trailer before it, and its seq shows whether the wanted event is before or
+ *     after it.
+ * (2) The next look is where the event would be, between two known events, if all events had the
+ *     same size, or a little before it. Every third look halves the distance, so that the number of
+ *     looks is bounded for any sizes.
+ * (3) A scan that seeks notes the offsets of events that it reads (seek_table.h). After some seeks,
+ *     a seek is one read.
+ * (4) A noted offset only says where to look: the frame at this offset must have the right hash and
+ *     the noted seq. If it does not, all noted offsets are dropped.
  */
 #include "journal/base/error.h"
 #include "journal/scan.h"
@@ -18,14 +19,17 @@
 
 #include <sys/param.h>
 
-/* if at most this many events are between, walk instead of searching */
-#define WALK_EVENTS     ((uint64_t)16)
-#define WALK_BYTES      ((uint64_t)32 << 10)
-#define TABLE_BYTES_MIN ((uint64_t)256 << 10) /* smallest journal for which a table pays off */
+/* If at most this many events or bytes are before the wanted event, they are read one by one
+ * instead of searching further. */
+#define WALK_EVENTS ((uint64_t)16)
+#define WALK_BYTES  ((uint64_t)32 << 10)
+/* smallest journal for which a table of offsets is worth its memory */
+#define TABLE_BYTES_MIN ((uint64_t)256 << 10)
 
 /* ---- Looking ---- */
 
-/* Long frames are not read into memory. */
+/* Read a frame as annal__scan_frame() does; a long frame is not read into memory: then *out_long is
+ * set. */
 static annal_status short_frame(struct scan *scan, uint64_t offset, uint64_t keep,
                                 annal_slice *out_frame, bool *out_long, annal_error *err)
 {
@@ -37,8 +41,8 @@ static annal_status short_frame(struct scan *scan, uint64_t offset, uint64_t kee
     return status;
 }
 
-/* The first frame that begins at or after offset and proves itself; ANNAL_END if no such frame is
- * near. */
+/* Find the first valid event that begins after this offset; ANNAL_END if none begins within four
+ * frames. */
 static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
                           annal_error *err)
 {
@@ -70,18 +74,21 @@ static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_e
     return status < 0 ? status : ANNAL_END;
 }
 
-/* Rule (2). */
+/* Choose the offset of the next look (rule 2). high->seq 0: the seq at the end of the file is
+ * unknown. */
 static uint64_t guess(const struct seek_place *low, const struct seek_place *high, uint64_t seq,
                       unsigned tries)
 {
     uint64_t bytes = high->offset - low->offset, middle = low->offset + bytes / 2;
     if (high->seq == 0 && tries == 0 && bytes > 2 * WALK_BYTES)
-        return high->offset - WALK_BYTES; /* find the last seq first */
+        /* a look near the end of the file, to learn the last seq */
+        return high->offset - WALK_BYTES;
     if (high->seq <= seq || tries % 3 == 2)
         return middle;
     double events = (double)(high->seq - low->seq), before = (double)(seq - low->seq);
     double each = (double)bytes / events;
-    /* Sizes differ, so the estimate is less certain over longer distances: aim before it. */
+    /* Sizes of events differ, so the estimate is less certain over longer distances: choose an
+     * offset before it. */
     double near = MIN(before, events - before), root = 1;
     while (root * root < near)
         root *= 2;
@@ -89,7 +96,8 @@ static uint64_t guess(const struct seek_place *low, const struct seek_place *hig
     return at < 1 ? low->offset + 1 : low->offset + (uint64_t)at;
 }
 
-/* Approach event seq from below: *low is the first event, or an event with a correct hash. */
+/* Move *low, which is the first event or a valid event, closer to event seq, until a few events or
+ * bytes are between. */
 static annal_status approach(struct scan *scan, uint64_t seq, struct seek_place *low,
                              struct seek_place high, annal_error *err)
 {
@@ -123,7 +131,8 @@ static annal_status stand_at_long(struct scan *scan, const struct seek_place *pl
     return status;
 }
 
-/* Move to a place. ANNAL_END if no event proves itself there with that seq. */
+/* Set the scan to a known place; ANNAL_END if no valid event with the place's seq begins at its
+ * offset. */
 static annal_status stand(struct scan *scan, const struct seek_place *place, annal_error *err)
 {
     annal_slice frame;
@@ -152,7 +161,7 @@ static annal_status stand(struct scan *scan, const struct seek_place *place, ann
     return ANNAL_OK;
 }
 
-/* Walk the rest one by one; damage before the event is not reported here. */
+/* Read events one by one up to event seq; damage before it is not reported. */
 static annal_status walk(struct scan *scan, uint64_t seq, annal_error *err)
 {
     while (scan->next_seq < seq) {
@@ -165,7 +174,7 @@ static annal_status walk(struct scan *scan, uint64_t seq, annal_error *err)
             return status;
         if (status == ANNAL_OK && event.seq < seq)
             continue;
-        /* Not there yet, or lost: stop before what is in its place. */
+        /* The event is not written yet, or is lost: stop before the bytes that are in its place. */
         annal__scan_stand(scan, next_seq, offset, h);
         break;
     }
@@ -188,14 +197,16 @@ annal_status annal__seek(struct scan *scan, uint64_t seq, annal_error *err)
     if (scan->io->fstat(scan->io->arg, scan->fd, &file) < 0)
         return annal__fail_errno(err, "cannot examine a journal");
     const struct seek_place first = {scan->first_seq, 0}, end = {0, (uint64_t)file.st_size};
-    if (scan->table == NULL && end.offset > TABLE_BYTES_MIN) /* without a table it takes longer */
+    /* without memory for a table, seeks take longer */
+    if (scan->table == NULL && end.offset > TABLE_BYTES_MIN)
         scan->table = annal__seek_table_take(scan->tables, file.st_dev, file.st_ino);
 
     struct seek_place low = first, high = end;
     if (scan->table != NULL)
         annal__seek_table_near(scan->table, seq, &low, &high);
     annal_status status = seek_between(scan, seq, low, high, err);
-    if (status == ANNAL_END) { /* rule (4) */
+    /* a noted offset was wrong: search again without the table (rule 4) */
+    if (status == ANNAL_END) {
         if (scan->table != NULL)
             annal__seek_table_clear(scan->table);
         status = seek_between(scan, seq, first, end, err);

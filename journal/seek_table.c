@@ -8,20 +8,21 @@
 #include <string.h>
 
 #define PLACE_COUNT ((size_t)1 << 16)
-#define PLACE_SHIFT 2 /* at first every fourth event is noted */
+#define PLACE_SHIFT 2 /* at first the offset of every fourth event (1 << 2) is noted */
 
-/* Place n is where event (n << shift) + 1 begins. */
+/* A table of a journal: offsets[n] is where event (n << shift) + 1 begins, if bit n of `known` is
+ * set. */
 struct seek_table {
     dev_t device;
     ino_t inode;
     unsigned shift;
-    uint64_t known[PLACE_COUNT / 64]; /* a bit for each */
+    uint64_t known[PLACE_COUNT / 64]; /* a bit for each entry of offsets */
     uint64_t offsets[PLACE_COUNT];
 };
 
-/* ---- Kept by the store ---- */
+/* ---- Tables that the store keeps ---- */
 
-/* Take the table at this index out of the list. Lock held. */
+/* Remove the table at this index from the list of kept tables, and return it. Lock held. */
 static struct seek_table *take_out(struct seek_tables *tables, size_t index)
 {
     struct seek_table *table = tables->kept[index];
@@ -45,7 +46,8 @@ struct seek_table *annal__seek_table_take(struct seek_tables *tables, dev_t devi
     if (table == NULL && (table = annal__realloc_array(NULL, 1, sizeof *table)) != NULL) {
         table->device = device;
         table->inode = inode;
-        annal__seek_table_clear(table); /* the offsets, 512 KiB, need no value until a bit is set */
+        /* the offsets, 512 KiB, stay uninitialized until a bit of `known` is set */
+        annal__seek_table_clear(table);
     }
     return table;
 }
@@ -71,7 +73,7 @@ void annal__seek_tables_done(struct seek_tables *tables)
     }
 }
 
-/* ---- One of them ---- */
+/* ---- One table ---- */
 
 void annal__seek_table_clear(struct seek_table *table)
 {
@@ -84,7 +86,8 @@ static bool is_known(const struct seek_table *table, size_t index)
     return (table->known[index / 64] >> index % 64 & 1) != 0;
 }
 
-/* Keep only every other one. */
+/* Keep only the offset of every other event, so that the table has room for twice as many
+ * events. */
 static void thin_out(struct seek_table *table)
 {
     for (size_t i = 0; i < PLACE_COUNT; i++) {

@@ -24,10 +24,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* How long we do not take a session again after releasing it to another process, so that it can
- * take it. */
+/* How long this process does not take a session again after releasing it to another process, in
+ * microseconds, so that the other process can take it. */
 #define YIELD_US 5000
-/* Memory for bytes of level os that a session keeps without loose bytes. */
+/* Memory of the buffer for bytes of level os that is kept while the buffer is empty. */
 #define LOOSE_KEPT_BYTES ((size_t)4 << 10)
 #define PAGE_BYTES       ((uint64_t)4 << 10)
 
@@ -64,7 +64,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     struct session *session = annal__zalloc(sizeof *session);
     if (session == NULL)
         return NULL;
-    /* The suffix of the first codec is the longest. */
+    /* The path is allocated with the suffix of the first codec, which is the longest. */
     if (annal__store_journal_path(store, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
         session->path = annal__strndup(path.ptr, path.len);
     annal__buf_done(&path);
@@ -84,7 +84,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     return session;
 }
 
-/* NULL: not used yet. Lock of the sessions held. */
+/* Return the struct of a session, or NULL if no caller used it yet. sessions_lock is held. */
 static struct session *find_in_bucket(const annal_store *store, size_t bucket, annal_slice id)
 {
     struct session *session = store->buckets[bucket];
@@ -114,10 +114,8 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
     return session;
 }
 
-/*
- * Structs are never removed, and new structs are added in front, so a walk needs the lock only to
- * read the newest.
- */
+/* Structs are never removed, and new structs become the head of the list, so a walk needs the lock
+ * only to read the head. */
 annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err)
 {
     pthread_mutex_lock(&store->sessions_lock);
@@ -187,8 +185,11 @@ static annal_status evict(void *arg, struct session *session, annal_error *err)
     struct eviction *eviction = arg;
     if (session == eviction->keep || pthread_mutex_trylock(&session->lock) != 0)
         return ANNAL_OK;
-    /* Synced first: the kernel does not report a failed writeback to a descriptor that is opened
-     * later. One that cannot be synced stays open, and late. */
+    /*
+     * A journal is synced before it is closed, because the kernel does not report a failed
+     * writeback to a descriptor that is opened later. If the sync fails, the descriptor stays open
+     * and the session is late.
+     */
     if (session->fd >= 0 && session->pending == 0 && !session->in_use &&
         session->used_us <= eviction->used_before_us &&
         annal__session_sync(eviction->store, session, err) == ANNAL_OK)
@@ -205,7 +206,7 @@ static bool has_room(annal_store *store)
     return room;
 }
 
-/* Close what was not used for a second; if that is not enough, whatever is idle. */
+/* Close journals that were not used for a second; if that is not enough, all idle journals. */
 static annal_status make_room(annal_store *store, const struct session *keep, annal_error *err)
 {
     static const int64_t ages_us[] = {1000000, 0};
@@ -217,7 +218,7 @@ static annal_status make_room(annal_store *store, const struct session *keep, an
     return status;
 }
 
-/* Open the journal, and create it if `create`. *out_found says whether it existed. */
+/* Open the journal; with `create`, create it if it is missing. *out_found is set if it existed. */
 static annal_status open_journal(annal_store *store, struct session *session, bool create,
                                  bool *out_found, annal_error *err)
 {
@@ -276,8 +277,8 @@ annal_status annal__session_header_new(const annal_store *store, annal_slice ses
                : ANNAL_OK;
 }
 
-/* All or nothing: a failure half way would leave a header of another format, which would be
- * written. */
+/* Changes the session only after everything else succeeded: otherwise a header of the wrong format
+ * could be written later. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err)
 {
@@ -291,12 +292,12 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
         return status;
     }
     if (codec != session->codec) {
-        close_journal(store, session); /* of 0 bytes */
+        close_journal(store, session); /* an empty journal of the old format */
         set_codec(session, codec);
     }
     memcpy(session->file, header.file, sizeof session->file);
     annal__buf_done(&session->header);
-    session->header = frame; /* now the session's */
+    session->header = frame; /* the memory belongs to the session now */
     session->create_logged = session->exists = false;
     session->seq = 0;
     session->ts_us = INT64_MIN;
@@ -305,10 +306,8 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
     return ANNAL_OK;
 }
 
-/*
- * A hash of what the journal looks like in this boot: file, length, times. 0: it has another length
- * than expected, or cannot be looked at.
- */
+/* Return a hash of the state of the journal in this boot: its file, length and times. 0 if its
+ * length is not `end`, or if it cannot be examined. */
 static uint64_t look_of(const annal_store *store, const struct session *session, uint64_t end)
 {
     struct stat file;
@@ -321,8 +320,9 @@ static uint64_t look_of(const annal_store *store, const struct session *session,
 }
 
 /*
- * held_list.h, rule (8). The journal gets a time just before its last write, so that every later
- * write changes it, even one in the same tick of the clock.
+ * Leave a hash of the journal's state in the held entry (held_list.h, rule 8). First the journal's
+ * time is set to just before its last write, so that every later write changes it, even a write in
+ * the same tick of the clock.
  */
 static void note_whole(const annal_store *store, const struct session *session)
 {
@@ -370,7 +370,8 @@ static annal_status continue_journal(annal_store *store, struct session *session
     }
     if (tail.end == 0)
         return annal__session_begin(store, session, session->codec, err);
-    /* It may have been copied into place and never synced. */
+    /* Sync the journal, which may have been copied into the store and never synced, unless its
+     * state is one that the held list has noted. */
     if (!annal__held_has_note(&store->slot.held, look_of(store, session, tail.end)) &&
         annal__store_fdatasync(store, session->fd) < 0)
         return annal__fail_errno(err, "cannot sync the journal of session '%s'", session->id);
@@ -386,7 +387,8 @@ static annal_status continue_journal(annal_store *store, struct session *session
     return ANNAL_OK;
 }
 
-/* Another process may have created it, or replaced it. */
+/* Find the session's journal, which another process may have created or replaced. Fails if the
+ * session has two journals that no conversion left. */
 static annal_status find_journal(annal_store *store, struct session *session, annal_error *err)
 {
     struct buf path = {0};
@@ -399,7 +401,8 @@ static annal_status find_journal(annal_store *store, struct session *session, an
     set_codec(session, codec == NULL ? store->codec : codec);
     if (codec == NULL || !annal__store_journal_is_double(store, id, codec))
         return ANNAL_OK;
-    annal__replace_sweep(store); /* a conversion was interrupted between its two names */
+    /* if an interrupted conversion left two journals, one is removed */
+    annal__replace_sweep(store);
     if (annal__store_journal_is_double(store, id, codec))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' has two journals, one in each format: it stays readable "
@@ -441,8 +444,8 @@ static annal_status release_if_idle(void *arg, struct session *session, annal_er
     return ANNAL_OK;
 }
 
-/* Another thread is taking the session, or releasing it: say which process keeps it waiting, if
- * that is known. */
+/* Fail because another thread is taking or releasing the session, and name the process that this
+ * thread waits for, if that is known. */
 static annal_status refuse_taken(annal_store *store, const struct session *session,
                                  annal_error *err)
 {
@@ -479,7 +482,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
     annal_slice id = annal__session_id(session);
     annal_status status = annal__slot_take(store, id, deadline_us, &held_index, err);
     if (status == ANNAL_ERR_LIMIT) { /* the held list is full */
-        /* What releasing one session would sync, and write to the log, is done for all at once. */
+        /* Checkpoint once for all sessions, instead of once for each session that is released. */
         (void)annal__commit_rotate(store, NULL);
         (void)annal__session_each(store, release_if_idle, store, NULL);
         status = annal__slot_take(store, id, deadline_us, &held_index, err);
@@ -503,7 +506,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
     return status;
 }
 
-/* ---- Giving back ---- */
+/* ---- Releasing a session ---- */
 
 bool annal__session_is_wanted(annal_store *store, const struct session *session)
 {
@@ -512,11 +515,11 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
                HELD_WANTED;
 }
 
-/* With nothing pending and no appends: sync and close the journal. */
+/* Sync and close the journal. No record is pending, and no append can start. */
 static annal_status settle(annal_store *store, struct session *session, annal_error *err)
 {
-    /* A store that failed keeps its sessions until it is closed: its log is redone then, and only
-     * for sessions that it still holds. */
+    /* After the store failed, it keeps its sessions until it is closed, because its log is redone
+     * only for sessions in its held list. */
     annal_status status = annal__commit_check(store, err);
     if (status < 0)
         return status;
@@ -533,14 +536,15 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     return ANNAL_OK;
 }
 
-/* Until no checkpoint uses its descriptor. Lock held. */
+/* Wait until no checkpoint or sync uses the session's descriptor. Lock held. */
 static void wait_unused(struct session *session)
 {
     while (session->in_use)
         pthread_cond_wait(&session->moved, &session->lock);
 }
 
-/* Keep new appends waiting in annal__session_own(), and settle the session. */
+/* Make new appends wait in annal__session_own(), and sync and close the journal. After a failure
+ * the session is owned as before. */
 static annal_status quiesce(annal_store *store, struct session *session, annal_error *err)
 {
     session->state = SESSION_BUSY;
@@ -651,7 +655,7 @@ void annal__session_drop_loose(struct session *session, size_t bytes)
 
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
 {
-    wait_unused(session); /* `dirty` is final only then */
+    wait_unused(session); /* a checkpoint changes `dirty` when it has finished */
     annal_error failure = *session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
@@ -669,7 +673,8 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     annal_status status = annal__checkpoint_events(store, err);
     if (status < 0)
         return status;
-    /* The loose bytes are on the disk now; annal_sync() sees to it that the log says so. */
+    /* The loose bytes are on the disk now. The log does not record this yet; annal_sync() adds a
+     * mark for it. */
     if (session->loose.len > 0) {
         annal__session_drop_loose(session, session->loose.len);
         session->logged = session->end;
@@ -701,10 +706,8 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
 
 /* ---- Writing ---- */
 
-/*
- * Another program, an editor or a restore, may have put another file in the journal's place. A
- * failure of this check is treated like a failed write.
- */
+/* Fail if the journal's name no longer belongs to the open file: another program, an editor or a
+ * restore, may have replaced it. The caller handles this like a failed write. */
 static annal_status check_place(annal_store *store, const struct session *session, annal_error *err)
 {
     dev_t device;
@@ -720,7 +723,8 @@ static annal_status check_place(annal_store *store, const struct session *sessio
     return ANNAL_OK;
 }
 
-/* For writing: its descriptor was closed to make room for others, or it does not exist yet. */
+/* Open the journal for writing. Its descriptor was closed to make room for others, or it does not
+ * exist yet. */
 static annal_status reopen_journal(annal_store *store, struct session *session, annal_error *err)
 {
     dev_t device = session->device;
@@ -742,7 +746,8 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
                            "another program created a journal of session '%s'", session->id);
     if (session->exists) {
-        /* What check_place() compares with the file of that name. */
+        /* Keep the identity of the original file, with which check_place() compares the file that
+         * has the name now. */
         session->device = device;
         session->inode = inode;
     }

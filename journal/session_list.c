@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about a store that write nothing: its sessions, the properties of a session,
- * counters. */
+/* Functions that only read a store: its sessions, the properties of a session, counters. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -28,11 +27,12 @@ bool annal__session_list_is_read_only(const annal_store *store)
 struct name {
     size_t at; /* offset of the file's name in names->text */
     size_t session_bytes;
-    uint64_t key; /* bytes of the name at which names usually differ: see make_keys() */
+    uint64_t key; /* eight bytes of the id at which ids usually differ (make_keys()) */
     const struct codec *codec;
-    uint64_t bytes; /* 0: the file is empty or was removed, or cannot be examined: */
-    int failed;     /* errno of examining it */
-    bool denied;    /* whether its mode denies this user to read it */
+    /* size of the file; 0: it is empty, removed or not a regular file, or `failed` is set */
+    uint64_t bytes;
+    int failed;  /* errno of the examination of the file, or 0 */
+    bool denied; /* whether the permissions of the file deny this user to read it */
 };
 
 struct names {
@@ -41,11 +41,12 @@ struct names {
     size_t count;
     struct buf text;
     bool no_memory;
-    bool is_reporting; /* report in the log what is not a session's journal */
+    /* whether files that are not the journal of a session are reported to the log callback */
+    bool is_reporting;
 };
 
-/* The format that the name of a file indicates; NULL: it is not a journal. *out_length: of the
- * session's id. */
+/* Return the format that the name of a file indicates, or NULL if it is not the name of a journal.
+ * *out_length is the length of the session's id in it. */
 static const struct codec *codec_of_name(const char *name, size_t *out_length)
 {
     size_t length = strlen(name);
@@ -78,7 +79,7 @@ static int collect_name(void *arg, const char *name)
     return names->no_memory;
 }
 
-/* ---- In order ---- */
+/* ---- Sorting names ---- */
 
 static annal_slice session_at(const struct names *names, const struct name *name)
 {
@@ -93,7 +94,8 @@ static size_t common_bytes(annal_slice a, annal_slice b, size_t most)
     return count;
 }
 
-/* The eight bytes after the common prefix of all ids, so that most comparisons need no id. */
+/* Set the key of each name to the eight bytes of its id after the common prefix of all ids, so that
+ * most comparisons need only the keys. */
 static void make_keys(struct names *names)
 {
     size_t common = SIZE_MAX;
@@ -121,9 +123,9 @@ static int compare_names(const void *left, const void *right, void *arg)
     return order != 0 ? order : (int)a->codec->format - (int)b->codec->format;
 }
 
-/* ---- Their sizes ---- */
+/* ---- Sizes of the files ---- */
 
-/* Some of the names; another thread looks at the others. */
+/* A range of names whose files one thread examines. */
 struct look {
     annal_store *store;
     const struct io *io;
@@ -144,7 +146,7 @@ static void look_at(struct look *look, struct name *name)
     else {
         int measured = look->io->measure(look->io->arg, look->path.ptr, &regular, &name->bytes);
         if (measured < 0)
-            name->failed = errno == ENOENT ? 0 : errno; /* deleted in the meantime */
+            name->failed = errno == ENOENT ? 0 : errno; /* the file was deleted in the meantime */
         name->denied = measured > 0;
     }
     if (!regular)
@@ -162,7 +164,8 @@ static void *look_at_names(void *arg)
 
 #define NAMES_MANY 8192
 
-/* For many names. The time that the kernel takes for each is most of the work of listing them. */
+/* Examine all files, in two threads. Used for many names, because examining the files takes most of
+ * the time of a listing. */
 static void look_at_all(const struct look *all)
 {
     pthread_t helper;
@@ -176,7 +179,8 @@ static void look_at_all(const struct look *all)
         (void)look_at_names(&second);
 }
 
-/* Whether the next name is the session's journal, and this name, for the same session, is not. */
+/* Return whether the session of this name also has the next name, and the next name is its
+ * journal. */
 static bool is_next_right(const struct look *look, size_t i)
 {
     const struct names *names = look->names;
@@ -191,17 +195,17 @@ static bool is_next_right(const struct look *look, size_t i)
     return right;
 }
 
-/* Call fn for each that is not empty. */
+/* Call fn for each session whose journal is not empty. */
 static annal_status visit_names(struct look *look, annal_session_fn fn, void *arg, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     const struct names *names = look->names;
     bool many = names->count >= NAMES_MANY;
-    const struct name *last = NULL; /* the last visited */
+    const struct name *last = NULL; /* name of the last session that was passed to fn */
     for (size_t i = 0; i < names->count && status == ANNAL_OK; i++) {
         struct name *name = &names->list[i];
         annal_slice session = session_at(names, name);
-        /* In both formats: still one session. */
+        /* A session with journals in both formats is listed once. */
         bool again = last != NULL && annal__slice_same(session_at(names, last), session);
         if (again || is_next_right(look, i)) {
             if (names->is_reporting)
@@ -210,7 +214,8 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         }
         if (!many)
             look_at(look, name);
-        if (name->failed != 0) { /* a session that exists is not left out */
+        /* the listing fails, because it must not omit a session that exists */
+        if (name->failed != 0) {
             errno = name->failed;
             return annal__fail_errno(err, "cannot examine %s/%s", look->directory,
                                      names->text.ptr + name->at);
@@ -219,7 +224,8 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
             continue;
         last = name;
         if (names->is_reporting && name->denied)
-            (void)annal__stray_is(look->store, session); /* which names it */
+            /* reports the journal to the log callback */
+            (void)annal__stray_is(look->store, session);
         status = fn(arg, session, name->bytes);
     }
     return status;
@@ -334,7 +340,7 @@ static annal_status visit_changed(void *arg, struct session *session, annal_erro
     bool changed = session->changed > walk->since;
     uint64_t bytes = session->end;
     pthread_mutex_unlock(&session->lock);
-    /* If the callback stops early, it gets the rest next time. */
+    /* If the callback stops early, the next call passes the remaining sessions. */
     return changed && walk->fn(walk->arg, annal__session_id(session), bytes) != 0 ? ANNAL_ERR_CLOSED
                                                                                   : ANNAL_OK;
 }

@@ -19,23 +19,25 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define SLOTS_KEPT    8
-#define LEFTOVER_S    3600   /* creating a log never takes this long */
-#define WAIT_SLICE_US 50000  /* an owner that was killed wakes no waiter */
-#define OWED_US       500000 /* for a log that an earlier deletion asked for */
+#define SLOTS_KEPT 8
+/* age in seconds at which an unfinished log is removed; creating a log never takes this long */
+#define LEFTOVER_S 3600
+/* longest sleep of a process that waits for a session, in microseconds: an owner that was killed
+ * wakes no waiter */
+#define WAIT_SLICE_US 50000
+/* wait for an owner that has not answered an earlier request to overwrite its log */
+#define OWED_US 500000
 
-/*
- * locks/claim is held for microseconds: waiting this long is always worth it, whatever the limit.
- */
+/* Least wait for locks/claim in microseconds, whatever the limit of the store, because locks/claim
+ * is held for microseconds only. */
 #define CLAIM_LEAST_US 20000
 
-/*
- * Opening a store waits for processes that recover logs, until no progress was seen for this long.
- */
+/* Opening a store waits for processes that recover logs, until none has made progress for this
+ * long, in microseconds. */
 #define REDO_QUIET_US 250000
 #define REDO_LOOK_US  2000
 
-/* ---- Which slots there are ---- */
+/* ---- Listing the slots ---- */
 
 static int collect_number(void *arg, const char *name)
 {
@@ -91,14 +93,15 @@ uint32_t annal__slot_holder(const annal_store *store, uint32_t number)
     return pid;
 }
 
-/* ---- Looking at another slot ---- */
+/* ---- Examining the slot of another process ---- */
 
 struct other {
     uint32_t number;
-    struct log log;   /* open while locked */
-    struct held held; /* header NULL: no header */
-    bool locked;      /* we hold its lock: no living process owns it */
-    bool bound;       /* whether its held list belongs to this log in this boot */
+    struct log log;   /* log of the slot; open only while `locked` */
+    struct held held; /* held list of the slot; its header is NULL if the file is missing */
+    /* whether this process holds the lock of the log, so that no living process owns it */
+    bool locked;
+    bool bound; /* whether the held list is valid for this log in this boot */
 };
 
 static void other_done(struct other *other)
@@ -119,13 +122,11 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
         status = annal__slot_path(store, &list, "locks", number, err);
     if (status == ANNAL_OK)
         status = annal__held_open(store->io, list.ptr, false, &other.held, err);
-    /* Its owner may replace the log while we look. */
+    /* Repeat while the log's file changes, because its owner may replace the log. */
     do {
         seen = file.st_ino;
-        /*
-         * Only a log that was certainly removed contains nothing. A log that cannot be examined may
-         * have any session.
-         */
+        /* Only a log that was certainly removed contains nothing. A log that cannot be examined may
+         * contain events of any session, so examining it must not fail silently. */
         if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
             status = errno == ENOENT
                          ? annal__fail(err, ANNAL_ERR_NOTFOUND,
@@ -136,7 +137,7 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
     if (status < 0)
         goto done;
     *out_other = other;
-    other.held = (struct held){.fd = -1}; /* now the caller's */
+    other.held = (struct held){.fd = -1}; /* the list belongs to the caller now */
 
 done:
     annal__held_close(&other.held);
@@ -145,10 +146,8 @@ done:
     return status;
 }
 
-/*
- * Try its lock, and read nothing: the caller may hold locks/claim. A log whose name moved to
- * another file while we looked counts as locked.
- */
+/* Try to lock the log, without reading it, because the caller may hold locks/claim. A log whose
+ * name belongs to another file now counts as locked by another process. */
 static annal_status other_try(annal_store *store, struct other *other, annal_error *err)
 {
     struct buf path = {0};
@@ -173,7 +172,8 @@ done:
     return status;
 }
 
-/* Then read its first block, and mend it if necessary. */
+/* Read the first block of a log that other_try() has locked, and write it again from its copy if it
+ * is damaged. */
 static annal_status other_read(annal_store *store, struct other *other, annal_error *err)
 {
     annal_status status = annal__log_read_first(&other->log, err);
@@ -186,8 +186,8 @@ static annal_status other_read(annal_store *store, struct other *other, annal_er
     return annal__log_mend(&other->log, err);
 }
 
-/* Whether the lock is only held by a process that tests whether it is free. An owner, or a process
- * that recovers the log, holds it exclusively. */
+/* Return whether the log is locked only by a process that tests its lock (log_inspect.c). An owner,
+ * or a process that recovers the log, locks it exclusively. */
 static bool is_looked_at(annal_store *store, const struct other *other)
 {
     struct buf path = {0};
@@ -205,14 +205,14 @@ static bool is_empty(const struct other *other)
     return other->bound && atomic_load(&other->held.header->state) == HELD_EMPTY;
 }
 
-/* Waits until the deadline (monotonic). */
+/* Take locks/claim, waiting until the deadline (monotonic). */
 static annal_status take_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     return annal__filelock_take(store, &store->claim_lock, deadline_us, CLAIM_LEAST_US, err);
 }
 
-/* As take_claim(), but not longer than the store may wait: for work that the next process can do as
- * well. */
+/* Take locks/claim, waiting for CLAIM_LEAST_US, or less if the store may wait less: for work that
+ * the next process can do as well. */
 static annal_status take_claim_if_idle(annal_store *store)
 {
     int64_t deadline_us = annal__store_now_us(store) + CLAIM_LEAST_US;
@@ -220,9 +220,9 @@ static annal_status take_claim_if_idle(annal_store *store)
 }
 
 /*
- * Remove a void log of which nothing is needed, durably, and then its void: by then there may be
- * another log with this number, and the void is that log's. Its sessions are free already. If
- * another process keeps locks/claim, the log stays for the next one.
+ * Remove a log with a void file when nothing in the log is needed: first the log, durably, and then
+ * the void file, unless another log has this number by then, which may have a void file of its own.
+ * The sessions of the log are free already. If locks/claim stays taken, the next process does this.
  */
 static annal_status discard(annal_store *store, const struct other *other, annal_error *err)
 {
@@ -241,7 +241,8 @@ static annal_status discard(annal_store *store, const struct other *other, annal
     if (status == ANNAL_OK)
         status = annal__io_sync_dir(store->io, path.ptr, err);
     if (status < 0 ||
-        take_claim_if_idle(store) < 0) /* the process that takes the number removes the void, too */
+        /* otherwise the process that takes the number removes the void file, too */
+        take_claim_if_idle(store) < 0)
         goto done;
     if (store->io->stat(store->io->arg, other->log.path, &file) < 0 && errno == ENOENT)
         annal__log_void_remove(&other->log);
@@ -254,9 +255,9 @@ done:
 }
 
 /*
- * Redo what a dead process left. Its held list is created if it was removed. Logs of another boot,
- * whose held lists are lost, are recovered by one process at a time, because two of them may name
- * the same session. *out_read: its first block was read.
+ * Redo the log of a dead process. Its held list is created if it is missing. Logs of an earlier
+ * boot, whose held lists are invalid, are recovered by one process at a time, because two such logs
+ * may name the same session. *out_read: whether the log's first block was read.
  */
 static annal_status other_recover(annal_store *store, struct other *other, int64_t deadline_us,
                                   bool *out_read, annal_error *err)
@@ -267,9 +268,8 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
         alone ? annal__filelock_take(store, &store->recovery_lock, deadline_us, 0, err) : ANNAL_OK;
     if (status < 0)
         return status;
-    /*
-     * Before anything else: this shows others that a process recovers the log, and does not own it.
-     */
+    /* The held list is created first, because it shows other processes that this process recovers
+     * the log and does not own it. */
     if (other->held.header == NULL) {
         status = annal__slot_path(store, &path, "locks", other->number, err);
         if (status == ANNAL_OK)
@@ -295,10 +295,9 @@ static bool is_to_wipe(const struct held *held)
 }
 
 /*
- * Remove an empty slot whose lock we hold. Low numbers stay, ready for the next process, unless
- * their log has grown: many or fast writers should not leave large logs on the disk permanently. A
- * small log, or one that was to be overwritten, does not stay either. If another process keeps
- * locks/claim, the slot stays for the next one.
+ * Remove an empty slot whose log this process has locked. Slots below SLOTS_KEPT stay for the next
+ * process, unless their log has grown (large logs should not stay on the disk), is smaller than
+ * usual, or was to be overwritten. If locks/claim stays taken, the slot is kept.
  */
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log,
                         const struct held *held)
@@ -318,20 +317,16 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
 
 /* ---- Opening a store ---- */
 
-/*
- * Whether the process that has its lock recovers it, or creates it. If the list was removed, it is
- * an owner, which continues without a list.
- */
+/* Return whether the process that has locked the log is recovering or creating it. An owner whose
+ * held list was removed has no list (header NULL). */
 static bool is_being_redone(const struct other *other)
 {
     return other->held.header != NULL &&
            (!other->bound || atomic_load(&other->held.header->state) == HELD_REDONE);
 }
 
-/*
- * *out_recovering: another process recovers it, or keeps us from doing so. *out_moved: increased by
- * the progress that it made.
- */
+/* Recover one slot, if it needs that. *out_recovering: another process recovers it, or holds a lock
+ * that is needed. *out_moved is increased by the progress counter of that process. */
 static annal_status recover_one(annal_store *store, uint32_t number, bool *out_recovering,
                                 uint64_t *out_moved, annal_error *err)
 {
@@ -357,7 +352,7 @@ done:
     return status;
 }
 
-/* The first name of a log whose process died while it created the log. */
+/* Remove an old unfinished log or void file, whose process died while it created the file. */
 static int remove_leftover(void *arg, const char *name)
 {
     annal_store *store = arg;
@@ -383,8 +378,9 @@ static annal_status remove_leftovers(annal_store *store, annal_error *err)
 }
 
 /*
- * Look once at the slots of the list; those that other processes are recovering stay in it. A slot
- * that cannot be recovered keeps its sessions; the rest of the store works.
+ * Recover the slots in the list, once; those that other processes are recovering stay in the list.
+ * If a slot cannot be recovered, its sessions cannot be written, and the rest of the store
+ * works.
  */
 static void recover_listed(annal_store *store, struct slot_list *list, uint64_t *out_moved)
 {
@@ -405,9 +401,9 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
 }
 
 /*
- * A process that recovers a log may be stopped. Then the store opens without what only that log
- * has, and says so (unapplied.h). Sessions that may have redo in it cannot be taken until it is
- * recovered.
+ * Wait for the processes that recover the slots in the list. Such a process may be stopped. Then
+ * the store opens without the events that are only in its log, and warns of them (unapplied.h).
+ * Sessions that may be in this log cannot be taken until it is recovered.
  */
 static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
 {
@@ -463,7 +459,8 @@ uint32_t annal__slots_find_redone(annal_store *store)
     return redone;
 }
 
-/* Whether no process has written to it since its owner died, or a process is recovering it. */
+/* Return whether the owner of a log is dead: no process has locked it, or a process is recovering
+ * it. */
 static bool is_dead(annal_store *store, uint32_t number, struct log *log)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -514,7 +511,7 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
         if (status == ANNAL_OK && (which == SLOTS_ALL || is_dead(store, list->numbers[i], &log)))
             status = each_record(&log, fn, arg, err);
         else if (status == ANNAL_ERR_NOTFOUND)
-            status = ANNAL_OK; /* it was empty, and its owner removed it */
+            status = ANNAL_OK; /* the log was empty, and its owner removed it */
         annal__log_close(&log);
     }
     annal__buf_done(&path);
@@ -525,8 +522,9 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
 /* ---- Claiming ---- */
 
 /*
- * Make the slot ours; we have its lock. Other processes may look at its list at the same time: the
- * list of an empty slot stays bound, and says where its log ends; a fresh log has no list yet.
+ * Make an empty slot the slot of this store object. This process has locked the log. Other
+ * processes may read the held list meanwhile: the list of an existing empty slot stays valid and
+ * states where the log ends; a new log has no list yet.
  */
 static annal_status adopt(annal_store *store, uint32_t number, struct log *log, struct held *held,
                           annal_error *err)
@@ -541,7 +539,8 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
         log->epoch = log->durable_released = header->end_epoch;
         log->group = header->end_group;
         log->current = header->end_region % LOG_REGIONS;
-        log->end = log->regions[log->current].bytes; /* the next group begins an epoch */
+        /* so that the next group begins an epoch in the other region */
+        log->end = log->regions[log->current].bytes;
         header->pid = (uint32_t)store->pid;
         annal__held_bind_done(held, &file);
     } else {
@@ -566,12 +565,12 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
 
 enum found {
     FOUND_NONE,
-    FOUND_EMPTY, /* to be read, and made ours */
-    FOUND_DEAD,  /* to be recovered first */
-    FOUND_FRESH  /* our own, which was just published */
+    FOUND_EMPTY, /* an empty slot, which is locked now */
+    FOUND_DEAD,  /* a slot whose log must be recovered first */
+    FOUND_FRESH  /* a new log of this process, which now has a number */
 };
 
-/* Look at one existing slot, with locks/claim held. If it is found, its lock is ours. */
+/* Try to lock one existing slot. locks/claim is held. */
 static enum found try_slot(annal_store *store, uint32_t number, struct other *out_other)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -580,11 +579,11 @@ static enum found try_slot(annal_store *store, uint32_t number, struct other *ou
         *out_other = other;
         return is_empty(&other) ? FOUND_EMPTY : FOUND_DEAD;
     }
-    other_done(&other); /* owned by another process, or not usable: look at the next */
+    other_done(&other); /* owned by another process, or not usable */
     return FOUND_NONE;
 }
 
-/* Give the log the lowest free number, with locks/claim held. */
+/* Rename the log to the lowest free number. locks/claim is held. */
 static annal_status publish_log(annal_store *store, struct log *log, uint32_t *out_number,
                                 annal_error *err)
 {
@@ -621,7 +620,7 @@ done:
     return status;
 }
 
-/* Create a log under a name that does not belong to a slot yet. */
+/* Create a log under a temporary name, which belongs to no slot. */
 annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
                                   annal_error *err)
 {
@@ -647,7 +646,8 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     if (status == ANNAL_OK)
         status = annal__slot_path(store, &path, "locks", number, err);
     if (status == ANNAL_OK) {
-        /* Not in the present list: an owner whose log was removed may still write to it. */
+        /* A new list is created, because an owner whose log was removed may still write to the
+         * existing list. */
         store->io->unlink(store->io->arg, path.ptr);
         status = annal__held_open(store->io, path.ptr, true, &held, err);
     }
@@ -658,7 +658,8 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     return status;
 }
 
-/* Look at all slots once, under locks/claim: find one, or publish the fresh log. */
+/* Look for an empty or dead slot, once, from number `from` on; if none exists, give the log `fresh`
+ * a number, if it is open. Takes locks/claim. */
 static annal_status claim_once(annal_store *store, struct slot_list *list, uint32_t from,
                                struct log *fresh, int64_t deadline_us, enum found *out_found,
                                struct other *out_other, annal_error *err)
@@ -681,9 +682,9 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
 }
 
 /*
- * A power cut must not remove the name of a log that we rely on, nor restore another log under it.
- * The process that published it, or replaced another log by it, may have died before it synced
- * commit/.
+ * Make the log's name in commit/ durable, unless the held list records that it is. Otherwise a
+ * power cut could remove the name, or give it back to an older log: the process that created or
+ * replaced the log may have died before it synced commit/.
  */
 static annal_status sync_name(annal_store *store, const struct held *held, annal_error *err)
 {
@@ -699,8 +700,8 @@ static annal_status sync_name(annal_store *store, const struct held *held, annal
     return status;
 }
 
-/* Take the slot that was found. This happens outside the lock, because reading and syncing may take
- * long. */
+/* Recover the slot that was found, or make it the slot of this store object. Called without
+ * locks/claim, because reading and syncing may take long. */
 static annal_status take_found(annal_store *store, enum found found, struct other *other,
                                annal_error *err)
 {
@@ -723,14 +724,13 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
         }
     }
     if (status == ANNAL_OK)
-        annal__log_void_remove(&store->slot.log); /* left by an earlier log with this number */
+        /* the void file of an earlier log with this number */
+        annal__log_void_remove(&store->slot.log);
     return status;
 }
 
-/*
- * On an almost full disk, a small log: it is enough to delete and to prune, leaves room for what
- * they write, and is removed at close.
- */
+/* Create the first log of this process; on an almost full disk, a small log. A small log is enough
+ * for deleting and pruning, leaves room for what they write, and is removed at close. */
 static annal_status make_first_log(annal_store *store, struct log *out_log, annal_error *err)
 {
     struct io_space space = {0};
@@ -754,7 +754,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     struct log fresh = {.fd = -1};
-    uint32_t from = 0; /* slots below this number are not usable */
+    uint32_t from = 0; /* number below which slots turned out not to be usable */
     bool ours = false;
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: out of memory");
@@ -766,7 +766,8 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
         status = claim_once(store, list, from, &fresh, deadline_us, &found, &other, err);
         if (status < 0)
             break;
-        if (found == FOUND_NONE) { /* outside the lock: filling a file takes milliseconds */
+        /* without locks/claim, because filling a file takes milliseconds */
+        if (found == FOUND_NONE) {
             status = make_first_log(store, &fresh, err);
             continue;
         }
@@ -789,8 +790,8 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
     return status;
 }
 
-/* Another thread claims, and did not finish in time: say which process keeps it waiting, if that is
- * for locks/claim. */
+/* Fail because another thread did not claim a slot in time. If that thread waits for locks/claim,
+ * name the process that holds locks/claim. */
 static annal_status refuse_claiming(annal_store *store, annal_error *err)
 {
     annal_status status = take_claim(store, 0, err);
@@ -803,9 +804,9 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
 }
 
 /*
- * Claim a slot for this store object, unless it has a slot, by the deadline (monotonic); recovers
- * the slots of dead processes that it finds. One thread claims. The others wait for it until their
- * own deadlines, and claim themselves if it failed.
+ * Claim a slot for this store object, unless it has one, waiting until the deadline (monotonic);
+ * recovers the slots of dead processes that it finds. One thread claims; the others wait for it
+ * until their own deadlines, and claim themselves if it failed.
  */
 static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_error *err)
 {
@@ -842,9 +843,10 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh)
 }
 
 /*
- * Works without locks/claim, because a stopped process may hold it, and the lead must not wait for
- * that. Whenever other processes look, they find a log that is locked, and a list that is for it;
- * those that opened the old file before find that its name moved (other_try()).
+ * Replace the log of this slot by the log `fresh`. Does so without locks/claim, because a stopped
+ * process may hold locks/claim, and commits must not wait for that. At any moment, other processes
+ * find a log that is locked and a list that is valid for it; a process that opened the old file
+ * before notices that the name moved (other_try()).
  */
 static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error *err)
 {
@@ -878,7 +880,8 @@ annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_er
     if (status == ANNAL_OK) {
         status = sync_name(store, &store->slot.held, err);
         if (status < 0)
-            log->state = LOG_BROKEN; /* it is not certain which of the two has the name */
+            /* it is unknown which of the two logs has the name after a power cut */
+            log->state = LOG_BROKEN;
     }
     annal__slot_drop_log(store, fresh);
     return status;
@@ -903,7 +906,8 @@ static bool is_ours(const annal_store *store, uint32_t number)
     return atomic_load(&store->slot.claimed) && store->slot.number == number;
 }
 
-/* Find the slot that names the session: then *out_other is open, and its number is valid. */
+/* Find the slot that owns the session, or may own it: then *out_found is set, and *out_other is
+ * open. *out_entry is the session's entry in its held list, or -1. */
 static annal_status find_holder(annal_store *store, struct slot_list *list, annal_slice session,
                                 struct other *out_other, int *out_entry, bool *out_found,
                                 annal_error *err)
@@ -921,7 +925,7 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
         }
         if (status < 0)
             return status;
-        /* A list that is not for this boot may name any session. */
+        /* A list that is not valid in this boot may omit any session. */
         int entry = other.bound ? annal__held_find(&other.held, session) : -1;
         if (is_empty(&other) || (other.bound && entry < 0)) {
             other_done(&other);
@@ -969,7 +973,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                        ANNAL_FMT(session), annal__lock_holder_name(pid, name));
 }
 
-/* Wake the owner's keeper: the entry says that the session is wanted. */
+/* Wake the owner's keeper, which then sees the entry that is wanted. */
 static void ask_owner(const struct other *other)
 {
     if (other->held.header == NULL)
@@ -983,8 +987,8 @@ static void want(const struct other *other, int entry)
     atomic_store(&annal__held_entry(&other->held, (uint32_t)entry)->word, HELD_WANTED);
 }
 
-/* Sleep until something changes, or for one slice. ANNAL_ERR_BUSY: the session was not released in
- * time. */
+/* Sleep until the session's entry changes, at most WAIT_SLICE_US. ANNAL_ERR_BUSY after the
+ * deadline, if the session is still owned. */
 static annal_status wait_for_owner(annal_store *store, const struct other *other,
                                    annal_slice session, int entry, int64_t deadline_us,
                                    annal_error *err)
@@ -1006,7 +1010,7 @@ static annal_status wait_for_owner(annal_store *store, const struct other *other
     return refuse_busy(store, session, other, err);
 }
 
-/* The holder is dead: redo its log. Sessions that cannot be redone stay held. */
+/* Redo the log of a dead owner. ANNAL_OK if the session is free after that. */
 static annal_status recover_holder(annal_store *store, struct other *other, annal_slice session,
                                    int entry, int64_t deadline_us, annal_error *err)
 {
@@ -1014,12 +1018,12 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     annal_status status = other_recover(store, other, deadline_us, &read, err);
     if (status != ANNAL_ERR_CORRUPT)
         return status;
-    /* A list that was created names the sessions that were stopped; without a list they are
-     * unknown. */
+    /* After a recovery that stopped sessions, the held list names these; without a valid list they
+     * are unknown. */
     const struct stat log = {.st_dev = other->log.device, .st_ino = other->log.inode};
     bool known = read && annal__held_is_for(&other->held, store->boot, &log);
     if (known && annal__held_find(&other->held, session) < 0)
-        return ANNAL_OK; /* another session was stopped */
+        return ANNAL_OK; /* only other sessions were stopped */
     if (!known)
         annal__error_context(err, "session '%.*s' %s events in commit log %02" PRIu32 "%s",
                              ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other->number,
@@ -1027,8 +1031,8 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     return status;
 }
 
-/* Look once, under locks/claim: either the session is in our list now, or *out_other owns it and
- * was requested to release it. */
+/* Try once to take the session, under locks/claim: either it is in our held list now, or *out_other
+ * owns it and was asked to release it. */
 static annal_status take_once(annal_store *store, struct slot_list *list, annal_slice session,
                               int64_t deadline_us, struct other *out_other, int *out_entry,
                               bool *out_found, uint32_t *out_held_index, annal_error *err)
@@ -1122,20 +1126,22 @@ void annal__slot_let_on(annal_store *store)
     annal__filelock_drop(store, &store->claim_lock);
 }
 
-/* ---- Overwriting what is not needed ---- */
+/* ---- Overwriting the logs ---- */
 
-/* An owner that was requested to overwrite its log. */
+/* A slot whose owner was asked to overwrite its log. */
 struct asked {
     uint32_t number;
-    uint32_t wanted; /* its answer */
-    bool is_overdue; /* whether it did not answer an earlier request, either */
+    uint32_t wanted; /* value of wipe_done with which it answers */
+    bool is_overdue; /* whether it has not answered an earlier request */
 };
 
 struct wipe {
     annal_store *store;
     int64_t deadline_us;
-    struct buf left; /* "commit log 03 of process 1234 (stopped), until …; commit log …" */
-    bool removed;    /* a log was removed */
+    /* logs that were not overwritten, and why: "commit log 03 of process 1234 (stopped), until …;
+     * commit log …" */
+    struct buf left;
+    bool removed; /* whether a log was removed */
     struct slot_list list;
     struct asked asked[SLOTS_MAX];
     size_t asked_count;
@@ -1159,7 +1165,7 @@ static void note_left(struct wipe *wipe, uint32_t number, const struct other *ot
                 header == NULL ? annal__slot_holder(wipe->store, number) : header->pid, name));
 }
 
-/* No living process owns it. */
+/* Recover and remove a log that no living process owns. */
 static annal_status wipe_idle(struct wipe *wipe, struct other *other, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -1191,9 +1197,9 @@ static void ask_to_wipe(struct wipe *wipe, const struct other *other)
 }
 
 /*
- * Wait until the owner answers, ends, or turns out to be stopped; its process is looked up only
- * after a moment. The list is opened again for each look, because by then it may belong to another
- * process, which received no request.
+ * Wait until the owner answers, ends, or turns out to be stopped. Whether it is stopped is checked
+ * only after the first sleep. The held list is opened again for each check, because it may belong
+ * to another process by then, which received no request.
  */
 static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked,
                                     int64_t deadline_us, struct other *other, annal_error *err)
@@ -1222,8 +1228,8 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
     }
 }
 
-/* Remove a log that no process has; ask the owner of any other. All requests are sent before the
- * first wait. */
+/* Remove the log of a slot that no process owns; otherwise ask its owner to overwrite the log. All
+ * owners are asked before the first wait. */
 static void wipe_or_ask(struct wipe *wipe, uint32_t number)
 {
     annal_error why = {0};
@@ -1242,9 +1248,8 @@ static void wipe_or_ask(struct wipe *wipe, uint32_t number)
     other_done(&other);
 }
 
-/*
- * An owner that owes an earlier answer may have no keeper: all such owners together get one moment.
- */
+/* Wait for the owners that were asked. An owner that has not answered an earlier request may have
+ * no keeper: all such owners together get OWED_US. */
 static void wait_for_answers(struct wipe *wipe)
 {
     int64_t moment_us = annal__store_now_us(wipe->store) + OWED_US;
@@ -1286,7 +1291,7 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
         if (!is_ours(store, wipe->list.numbers[i]))
             wipe_or_ask(wipe, wipe->list.numbers[i]);
     }
-    if (atomic_load(&store->slot.claimed)) /* they work in parallel */
+    if (atomic_load(&store->slot.claimed)) /* own log at the same time as the other owners */
         wipe_own(wipe);
     wait_for_answers(wipe);
     if (wipe->removed) {

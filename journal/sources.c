@@ -111,7 +111,7 @@ annal_status annal__sources_open(annal_store *store, int operation, int *out_fd,
 /* ---- Listing ---- */
 
 struct names {
-    annal_slice session; /* empty: all */
+    annal_slice session; /* session whose copies are listed; empty: all sessions */
     char **all;
     size_t count;
     bool no_memory;
@@ -139,7 +139,7 @@ static int compare(const void *left, const void *right)
     (void)annal__sources_read_name(*(char *const *)right, &b);
     size_t same = (size_t)(b.log.ptr + b.log.len - *(char *const *)right);
     int order = strncmp(*(char *const *)left, *(char *const *)right, same);
-    /* 0, the newest, becomes the largest */
+    /* generation 0 is the newest, and becomes the largest number */
     return order != 0 ? order : (a.generation - 1 < b.generation - 1 ? -1 : 1);
 }
 
@@ -158,7 +158,7 @@ static annal_status read_names(annal_store *store, struct names *names, annal_er
     if (status == ANNAL_OK && io->list(io->arg, path.ptr, collect, names) < 0 && errno != ENOENT)
         status = annal__fail_errno(err, "list %s", path.ptr);
     if (status == ANNAL_OK && names->no_memory)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "list open the copies of logs: out of memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "list the copies of logs: out of memory");
     if (names->count > 1)
         qsort(names->all, names->count, sizeof *names->all, compare);
     annal__buf_done(&path);
@@ -184,11 +184,12 @@ annal_status annal__sources_each(annal_store *store, annal_slice session, annal_
 
 struct drop {
     annal_store *store;
-    const char *log; /* only this log, or NULL */
+    const char *log; /* digits of the log whose copies are removed; NULL: all logs of the session */
     annal_error *err;
 };
 
-/* Read which session is the first of the log, if the file says so: rule (2). */
+/* Read which session is the first of a log with several sessions, if the file of this session names
+ * it (sources.h, rule 2). */
 static bool read_first(const annal_store *store, const char *path, char *first)
 {
     static const size_t mark = sizeof SOURCES_OTHER - 1;

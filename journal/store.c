@@ -20,7 +20,7 @@
 
 #define BATCH_MS_DEFAULT   10
 #define WAIT_MS_DEFAULT    10000
-#define NO_ADVICE          0x7fff /* an advice that madvise(2) does not know */
+#define NO_ADVICE          0x7fff /* a number that madvise(2) does not know as an advice */
 #define SAME_PROCESS_BYTES sizeof(uint32_t)
 
 /* ---- Opening ---- */
@@ -89,10 +89,8 @@ bool annal__store_was_forked(const annal_store *store)
     return store->same_process != NULL ? *store->same_process == 0 : store->pid != getpid();
 }
 
-/*
- * An emulator may accept any advice and do nothing. Linux refuses this command for a shared page: a
- * filesystem that accepts it does not implement it.
- */
+/* Return whether the kernel implements MADV_WIPEONFORK. Linux refuses this advice for a shared
+ * page; an emulator that accepts any advice, and does nothing, accepts it. */
 static bool wipes_on_fork(void)
 {
     void *page =
@@ -105,9 +103,9 @@ static bool wipes_on_fork(void)
 }
 
 /*
- * Every call checks whether this is still the process that opened the store. getpid() is a system
- * call, and costs as much as reading an event. NULL: use getpid(), because the kernel does not know
- * the advice, or accepts any number as advice and does nothing, as emulators of Linux do.
+ * Return a page that fork() sets to zero in a child, because every call checks whether this is
+ * still the process that opened the store, and getpid(), a system call, costs as much as reading an
+ * event. NULL if the kernel does not implement this: then getpid() is called.
  */
 static uint32_t *map_same_process(void)
 {
@@ -172,12 +170,13 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: out of memory");
     if (seams->boot != NULL)
         memcpy(store->boot, seams->boot, 16);
-    else if (read_boot_id(store->boot, err) < 0 && !store->read_only) /* readers lock nothing */
+    /* a store that is open for reading only needs no boot id, because it takes no locks */
+    else if (read_boot_id(store->boot, err) < 0 && !store->read_only)
         return ANNAL_ERR_UNSUPPORTED;
     return ANNAL_OK;
 }
 
-/* Free everything; writes nothing. */
+/* Free the store object, without writing anything. */
 static void free_store(annal_store *store)
 {
     if (store == NULL)
@@ -211,10 +210,8 @@ static void free_store(annal_store *store)
     annal__free(store);
 }
 
-/*
- * Called even if the store exists: locks/ may have been removed, and nothing in it is needed. If
- * the store does not exist and is to be created, that is not an error, so err is not passed on.
- */
+/* Find the store, or create it. An existing store that is opened for writing is completed, because
+ * locks/ may have been removed, and nothing in locks/ is needed. */
 static annal_status find_or_make(annal_store *store, const annal_store_options *options,
                                  annal_error *err)
 {
@@ -240,7 +237,8 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     annal_store *store = annal__zalloc(sizeof *store);
     if (store == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: out of memory", path);
-    uint32_t missing = SLOTS_MAX; /* a slot whose log may have events that no journal has */
+    /* a slot whose log may contain events that are in no journal, or SLOTS_MAX */
+    uint32_t missing = SLOTS_MAX;
     annal_status status = init_store(store, options, seams, err);
     if (status < 0)
         goto done;
@@ -270,7 +268,7 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
         goto done;
 
     *out_store = store;
-    store = NULL; /* now the caller's */
+    store = NULL; /* the store belongs to the caller now */
 
 done:
     free_store(store);
@@ -305,16 +303,15 @@ static annal_status release_if_owned(void *arg, struct session *session, annal_e
         if (err != NULL)
             *err = failure;
     }
-    return ANNAL_OK; /* continue with the others */
+    return ANNAL_OK; /* the other sessions are released all the same */
 }
 
-/*
- * Sessions that cannot be released stay in the held list, and the log is redone at the next open.
- */
+/* Release the slot, after a checkpoint. Sessions that cannot be released stay in the held list, and
+ * the log is redone when the store is opened next. */
 static annal_status leave_slot(annal_store *store, annal_error *err)
 {
     struct leaving leaving = {.store = store};
-    (void)annal__commit_take_broken(store); /* was reported when it happened */
+    (void)annal__commit_take_broken(store); /* this failure was logged when it happened */
     annal_status status = annal_checkpoint(store, err);
     annal_error *first = status < 0 ? NULL : err;
     (void)annal__session_each(store, release_if_owned, &leaving, first);

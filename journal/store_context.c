@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every file in this folder asks the store object: paths, time, the log, checks, measured
+/* Functions that every file of this folder needs: paths, time, the log callback, checks, measured
  * syncs. */
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
@@ -44,7 +44,8 @@ annal_status annal__store_journal_path(const annal_store *store, annal_slice ses
     return annal__store_path(store, out, "events", name, err);
 }
 
-/* The first that does not say that it is another session's (see stray.h); otherwise the first. */
+/* Return the format of the first journal whose header does not name another session (stray.h), or
+ * of the first journal. */
 static const struct codec *choose_journal(const annal_store *store, annal_slice session,
                                           const struct codec *const *there, size_t count)
 {
@@ -192,7 +193,7 @@ uint32_t annal__store_wait_ms(const annal_store *store)
     return store->wait_ms;
 }
 
-/* Lock held. */
+/* Return the waiting time until now. Lock of the waits held. */
 static int64_t waited_us(const annal_store *store)
 {
     const struct waits *waits = &store->waits;
@@ -260,7 +261,8 @@ void annal__store_wait(annal_store *store, int64_t us)
     annal__store_wait_end(store);
 }
 
-/* The waits of the other thread are counted, not the waits of this thread. */
+/* The wait is not counted as one of the store (seam.h), because the wait of the other thread is
+ * counted. */
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us)
 {

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAID_MAX 8 /* in the log; all others share one more line */
+/* maximum number of strays that are logged one by one; all others share one more message */
+#define SAID_MAX 8
 
 /* ---- One file ---- */
 
@@ -22,7 +23,7 @@ struct found {
     bool denied;     /* whether this user may not read it */
     bool has_header;
     struct frame_header header;
-    char bytes[FRAME_ENVELOPE_BYTES]; /* which the header points into */
+    char bytes[FRAME_ENVELOPE_BYTES]; /* bytes of the file, into which `header` points */
 };
 
 static void read_found(const annal_store *store, annal_slice session, const struct codec *codec,
@@ -69,7 +70,8 @@ annal_status annal__stray_fail_denied(annal_error *err, annal_slice session)
 
 enum kind { NO_STRAY, STRAY, DOUBLE, DENIED };
 
-/* What is wrong with the files that have this session's name: a sentence in out_why. */
+/* Find out what is wrong with the files that have this session's name; out_why receives it as a
+ * sentence. */
 static enum kind look(const annal_store *store, annal_slice session, annal_error *out_why)
 {
     struct found found[CODEC_COUNT];
@@ -105,7 +107,7 @@ bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
     return is_anothers(&found, session, NULL);
 }
 
-/* A name that a journal could have, except that the session in it is impossible. */
+/* Return whether a file has the name of a journal, but with an invalid session id. */
 static bool is_strange(const annal_store *store, const char *name, annal_error *out_why)
 {
     struct buf path = {0};
@@ -130,7 +132,7 @@ static bool is_strange(const annal_store *store, const char *name, annal_error *
     return true;
 }
 
-/* ---- In the log, rule (3) ---- */
+/* ---- Reports to the log callback, rule (3) ---- */
 
 static void say(annal_store *store, annal_slice name, const char *sentence)
 {
@@ -183,7 +185,7 @@ void annal__stray_note_name(annal_store *store, const char *name)
         say(store, annal_slice_of(name), why.message);
 }
 
-/* ---- All of them ---- */
+/* ---- Listing strays ---- */
 
 struct stray_walk {
     annal_store *store;
@@ -223,7 +225,7 @@ annal_status annal__stray_list(annal_store *store, annal__stray_fn fn, void *arg
     return status == ANNAL_OK ? (annal_status)walk.stopped : status;
 }
 
-/* ---- Their files ---- */
+/* ---- Listing their files ---- */
 
 struct file_walk {
     const annal_store *store;
@@ -233,7 +235,7 @@ struct file_walk {
     annal_status status;
 };
 
-/* Whether this file has the name of a journal, and is not the journal that is read for its
+/* Return whether a file has the name of a journal, and is not the journal that is read for its
  * session. */
 static bool is_unread(const struct file_walk *walk, const char *name)
 {

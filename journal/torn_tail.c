@@ -12,7 +12,8 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-/* Copy [from, to) of a file to the beginning of another file. -1 with errno. */
+/* Copy bytes [from, to) of a file to the beginning of another file. Return 0, or -1 and set
+ * errno. */
 static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t to, int to_fd,
                       struct buf *piece)
 {
@@ -20,7 +21,7 @@ static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t 
         size_t want = to - at < piece->cap ? (size_t)(to - at) : piece->cap;
         ssize_t got = annal__io_read_full(io, from_fd, piece->ptr, want, at);
         if (got == 0)
-            errno = EIO; /* it was that long a moment ago */
+            errno = EIO; /* the file was longer a moment ago */
         if (got <= 0 || annal__io_write_all(io, to_fd, piece->ptr, (size_t)got, at - from) < 0)
             return -1;
         at += (uint64_t)got;
@@ -28,7 +29,8 @@ static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t 
     return 0;
 }
 
-/* Under a temporary name first: a file that has the name of a piece is complete. */
+/* Save bytes [from, to) of a journal in events/.torn. They are written under a temporary name
+ * first, so that a file with the final name is complete. */
 static annal_status keep_bytes(annal_store *store, const char *name, int fd, uint64_t from,
                                uint64_t to, annal_error *err)
 {
@@ -94,10 +96,11 @@ struct forgetting {
     annal_slice session;
     struct buf dir;
     bool removed;
-    int failed; /* errno, or 0 */
+    int failed; /* errno of the last failure, or 0 */
 };
 
-/* Two numbers follow the session's id; an id may contain dots itself. */
+/* Return whether the file is a saved piece of this session: two numbers follow the session's id,
+ * which may contain dots itself. */
 static bool is_piece_of(const char *name, annal_slice session)
 {
     const char *at = name + session.len;

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #define BUCKETS    1024u
-#define SETTLE_US  5000 /* between two looks */
-#define NAMED_MOST 4    /* sessions that the warning names */
+#define SETTLE_US  5000 /* microseconds between two readings of the logs */
+#define NAMED_MOST 4    /* maximum number of sessions that a message names */
 
-/* A journal that a record is for. */
+/* A journal for which the logs contain records. */
 struct named {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint8_t file[FRAME_FILE_ID_BYTES];
@@ -33,7 +33,7 @@ struct unseen {
     struct named *buckets[BUCKETS];
     uint64_t events;
     uint64_t sessions;
-    struct buf text; /* "session 'a' (events 5 to 9), …" */
+    struct buf text; /* for the message: "a from 5 to 9, b from 1 to 2" */
 };
 
 static annal_status note_record(void *arg, const struct record *record, annal_error *err)
@@ -48,7 +48,7 @@ static annal_status note_record(void *arg, const struct record *record, annal_er
     if (named == NULL) {
         named = annal__zalloc(sizeof *named);
         if (named == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read the commit logs: out of memory");
         memcpy(named->session, record->session.ptr, record->session.len);
         memcpy(named->file, record->file, sizeof named->file);
         named->format = record->format;
@@ -60,7 +60,7 @@ static annal_status note_record(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
-/* Compare what the logs have with what is in the journal. */
+/* Add the events of a session that are in the logs and not in its journal. */
 static void count(struct unseen *unseen, const struct named *named)
 {
     annal_session_info info = {0};
@@ -82,7 +82,7 @@ static void count(struct unseen *unseen, const struct named *named)
                                 info.last_seq + 1, named->last_seq);
 }
 
-/* What the logs have and the journals do not. */
+/* Count the events that are in the logs and not in the journals. */
 static annal_status find(struct unseen *unseen, enum slots_which which, annal_error *err)
 {
     annal_status status = annal__slots_each_record(unseen->store, which, note_record, unseen, err);
@@ -137,7 +137,7 @@ annal_status annal__unapplied_settle(annal_store *store, annal_error *err)
     struct unseen *unseen = annal__zalloc(sizeof *unseen);
     char what[600];
     if (unseen == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "look into the commit logs: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "search the commit logs: out of memory");
     int64_t deadline_us = annal__store_deadline(store);
     annal_status status = annal__store_check(store, err);
     while (status == ANNAL_OK) {

@@ -11,7 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A line that is being written is whole a moment later. */
+/* Number and pause (in microseconds) of looks at the end of a journal: a line that is being written
+ * is complete a moment later. */
 #define SETTLE_TRIES 20
 #define SETTLE_US    10000
 
@@ -21,7 +22,7 @@ struct verification {
     annal_finding_fn fn;
     annal__verified_fn event_fn;
     void *arg;
-    bool passed; /* damage, since the last event */
+    bool passed; /* whether damage was found since the last event */
     annal_verify_result result;
 };
 
@@ -96,7 +97,7 @@ static void check_double(struct verification *verification, const annal_store *s
     annal__buf_done(&path);
 }
 
-/* Of a fork: whether its ancestors still contain the event from which it was forked. */
+/* For a fork, check that the journals of its ancestors still contain its history. */
 static annal_status check_lineage(struct verification *verification, annal_store *store,
                                   annal_error *err)
 {
@@ -132,7 +133,7 @@ annal_status annal__verify_events(annal_store *store, annal_slice session, annal
     annal_status status = annal_cursor_open_at(store, session, 1, 0, 0, &cursor, &failure);
     if (status == ANNAL_OK)
         next_seq = annal_cursor_position(cursor).seq;
-    if (status == ANNAL_ERR_CORRUPT) { /* it is another session's */
+    if (status == ANNAL_ERR_CORRUPT) { /* the journal belongs to another session */
         find(&verification, 0, 0, 0, failure.message);
         status = ANNAL_OK;
         ended = true;

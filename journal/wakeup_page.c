@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define WAKEUP_MAGIC UINT64_C(0x314c4c45424c4e41) /* "ANLBELL1" */
+#define WAKEUP_MAGIC UINT64_C(0x314c4c45424c4e41) /* "ANLBELL1" in little-endian bytes */
 
 _Static_assert(sizeof(struct wakeup_slot) == 256, "slots are 256 bytes");
 _Static_assert(offsetof(struct wakeup_page, slots) == 4096, "the header is one page");
@@ -33,9 +33,8 @@ void annal__wakeup_done(annal_store *store)
     pthread_mutex_destroy(&store->wakeup.lock);
 }
 
-/*
- * Rule (6): fill the file to the length of a page. A process that may not write uses it unchanged.
- */
+/* Append zeros to the file up to the length of a page (rule 6). Return false if that is not
+ * possible; a process that may not write uses only a complete file. */
 static bool fill(const annal_store *store, int fd, uint64_t bytes)
 {
     static const char zeros[4096];
@@ -51,7 +50,8 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
     return true;
 }
 
-/* Rule (6): find out whether this process may use the page. */
+/* Return whether this process may use the page: it is of this boot and version, or of an earlier
+ * boot, in which case it is taken over (rule 6). */
 static bool claim(const annal_store *store, struct wakeup_page *page)
 {
     uint64_t boot[2];
@@ -88,7 +88,8 @@ failed:
     return NULL;
 }
 
-/* Rule (7): check whether the name still leads to the mapped file. Lock held. */
+/* Map the file that has the name now, unless it is the mapped file (rule 7). With `make`, create it
+ * if it is missing. Lock held. */
 static void look_at_name(annal_store *store, const char *path, bool make)
 {
     const struct io *io = store->io;
@@ -114,7 +115,7 @@ static void check_map(annal_store *store, int64_t now_us, bool make)
     struct wakeup *wakeup = &store->wakeup;
     struct buf path = {0};
     if (pthread_mutex_trylock(&wakeup->lock) != 0)
-        return; /* another thread is doing it */
+        return; /* another thread is checking the name */
     if (annal__store_path(store, &path, "locks", "bell", NULL) == ANNAL_OK)
         look_at_name(store, path.ptr, make);
     atomic_store(&wakeup->checked_us, now_us == 0 ? 1 : now_us);
@@ -155,7 +156,7 @@ void annal__wakeup_announce(struct wakeup_page *page, annal_slice session, uint6
         return;
     words[0] = end_seq;
     words[1] = session.len;
-    /* The id may fill only a part of the last word. */
+    /* The id may fill only a part of the last word, whose other bytes are zeros. */
     words[count - 1] = session.len > 0 ? 0 : words[count - 1];
     if (session.len > 0)
         memcpy(words + 2, session.ptr, session.len);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writers: from drafts to events that are as durable as asked for.
+ * Writers: turn drafts into events, with the durability of the level that the caller asks for.
  *
  * One call of annal_writer_append() takes these steps; docs/tour.md follows the same call through
  * the other files.
  *
- * (1) With no lock held it checks the drafts, whether storage failed before, and free space: what
- *     is refused here has changed nothing. Then it waits if the current group is full.
+ * (1) With no lock held it checks the drafts, whether storage failed before, and free space; an
+ *     append that is refused here has changed nothing. Then it waits if the current group is full.
  * (2) Under the session's lock it owns the session (session.h), reports events that were lost
  *     earlier, converts data to the format of the journal, looks for the events in the journal, and
  *     checks expected_seq. These steps may release the lock to wait, so they are repeated if the
  *     session changed in the meantime.
- * (3) Still under the lock it encodes the events and adds them to the current group (commit.h),
- *     after which the session's end is theirs: the next append continues from there, although these
- *     are not durable yet. Or, at level os, it writes them into the journal at once (level_os.h).
+ * (3) Still under the lock it encodes the events and adds them to the current group (commit.h), and
+ *     moves the session's end after them: the next append continues from there, although these
+ *     events are not durable yet. Or, at level os, it writes them into the journal at once
+ *     (level_os.h).
  * (4) With no lock held, level sync waits until the group is durable and in the journals, leading
  *     the commit if no other thread does. Level batch returns without waiting.
  *
@@ -40,31 +41,36 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Interval of checks for free disk space; if little is free, each append checks. */
+/* Interval of checks for free disk space, in microseconds; if less than FREE_LITTLE_BYTES are free,
+ * each append checks. */
 #define FREE_CHECK_EVERY_US 100000
 #define FREE_LITTLE_BYTES   ((uint64_t)64 << 20)
 
-/* What appends that may use what is kept free leave of it, so that their journals can grow. */
+/* Bytes of the disk that even appends which may use the reserve (annal__writer_spend_reserve())
+ * leave free, so that their journals can grow. */
 #define SPENDING_RESERVE_BYTES ((uint64_t)64 << 10)
-#define FRAMES_KEPT_BYTES      ((size_t)64 << 10) /* memory for frames that a writer keeps */
+/* memory for frames that a writer keeps between appends */
+#define FRAMES_KEPT_BYTES ((size_t)64 << 10)
 
 struct annal_writer {
     annal_store *store;
     struct session *session;
     annal_level level;
     uint32_t wait_ms;
-    const struct codec *codec; /* NULL: any */
+    const struct codec *codec; /* required format of the journal; NULL: any */
     bool has_reserve;
     bool is_lease_exempt;
 
     /* Guarded by the session's lock. */
-    uint64_t batched_seq; /* seq of its last event at level batch; 0: it is not in the list */
-    uint64_t lost_seq;    /* first lost event; 0: none, or it was reported */
-    /* by an append; until the next append, annal_writer_sync() reports it too */
+    /* seq of its last event of level batch; 0: the writer is not in session->lossy */
+    uint64_t batched_seq;
+    uint64_t lost_seq; /* seq of the first event that was refused; 0: none, or it was reported */
+    /* whether an append has reported the loss; until the next append, annal_writer_sync() reports
+     * it, too */
     bool is_loss_reported;
-    uint64_t doubt_seq;        /* first event that may be lost; 0: none */
-    bool loose;                /* whether it wrote or found events of level os */
-    struct annal_writer *next; /* in session->lossy */
+    uint64_t doubt_seq;        /* seq of the first event whose fate is unknown, or 0 */
+    bool loose;                /* whether it wrote events of level os, or found them as copies */
+    struct annal_writer *next; /* next writer in session->lossy */
     struct buf frames;         /* frames of the append that is running */
 };
 
@@ -73,18 +79,19 @@ struct append {
     annal_writer *writer;
     annal_store *store;
     struct session *session;
-    const struct codec *codec; /* codec that the caller requires; NULL: any */
+    const struct codec *codec; /* format that the caller requires; NULL: any */
     const annal_draft *given;
-    const annal_draft *drafts; /* as given, with data in the journal's format */
-    struct buf converted; /* annal_draft: what drafts points to, if some data had another format */
+    /* the given drafts, or copies of them with data in the journal's format */
+    const annal_draft *drafts;
+    struct buf converted; /* memory of these copies */
     struct buf converted_data;
     size_t count;
     annal_level level;
     annal_expect expect;
     uint64_t expected_seq;
-    uint64_t h; /* expected hash of the last event; 0: any */
+    uint64_t h; /* hash that the last event must have; 0: any */
     uint64_t data_bytes;
-    bool is_copy; /* whether these events were in the journal already */
+    bool is_copy; /* whether the events were in the journal already */
 };
 
 annal_status annal_writer_open(annal_store *store, annal_slice session,
@@ -186,7 +193,7 @@ static void forget_loss(annal_writer *writer)
     writer->is_loss_reported = false;
 }
 
-/* Reports it once. */
+/* Return the loss of earlier events of level batch, once. */
 static annal_status report_loss(annal_writer *writer, annal_error *err)
 {
     uint64_t seq = writer->lost_seq;
@@ -205,7 +212,7 @@ static annal_status report_loss(annal_writer *writer, annal_error *err)
 
 /* ---- Before anything is encoded ---- */
 
-/* Each id may occur once. */
+/* Fail if two drafts have the same id. */
 static annal_status check_ids_differ(const struct append *append, annal_error *err)
 {
     struct ids seen = {0};
@@ -260,7 +267,8 @@ static double mib(uint64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-/* Commit-log rule 6: refuse before anything is written. */
+/* Refuse an append for which the disk has not enough free space, before anything is written (rule 6
+ * of the commit log). */
 static annal_status check_space(const struct append *append, annal_error *err)
 {
     annal_store *store = append->store;
@@ -279,7 +287,8 @@ static annal_status check_space(const struct append *append, annal_error *err)
     }
     uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + keep;
     uint64_t region_bytes = atomic_load(&store->log_region_bytes);
-    /* For an append larger than a region the log grows, to regions of at most twice its size. */
+    /* The log grows for an append that is larger than a region, to regions of at most twice the
+     * size of the append. */
     if (bytes + LOG_REGION_FIRST / 2 > region_bytes && bytes > LOG_REGION_FIRST / 2)
         needed += 2 * LOG_REGIONS * bytes;
     else if (region_bytes < LOG_REGION_FIRST && bytes > LOG_REGION_LEAST / 2)
@@ -326,7 +335,7 @@ annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts
 
 /* ---- The format of the journal ---- */
 
-/* A new journal has the requested format; an existing journal keeps its own. */
+/* Give a new journal the required format, or fail if an existing journal has another format. */
 static annal_status choose_format(const struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -379,8 +388,8 @@ static annal_status convert_drafts(struct append *append, annal_error *err)
     if (status < 0)
         return annal__fail(err, status, "append to session '%s': out of memory",
                            append->session->id);
-    /* All converted data goes into one buffer, one after the other; the buffer may move until the
-     * last is in it. */
+    /* All converted data is collected in one buffer, which may move, so the pointers to it are set
+     * at the end. */
     annal_draft *converted = (annal_draft *)(void *)append->converted.ptr;
     for (size_t i = 0; i < append->count && status == ANNAL_OK; i++) {
         size_t start = append->converted_data.len;
@@ -403,7 +412,7 @@ static annal_status convert_drafts(struct append *append, annal_error *err)
     return status;
 }
 
-/* ---- Exactly once ---- */
+/* ---- Exactly-once appends ---- */
 
 static annal_status open_scan(const struct append *append, struct scan *scan, annal_error *err)
 {
@@ -415,7 +424,8 @@ static annal_status open_scan(const struct append *append, struct scan *scan, an
     return ANNAL_OK;
 }
 
-/* Whether the next events in the journal are the drafts: *out_same, and the seq of the first. */
+/* Find out whether the next events in the journal are the drafts: *out_same, and the seq of the
+ * first in *out_seq. */
 static annal_status compare_drafts(const struct append *append, struct scan *scan, bool *out_same,
                                    uint64_t *out_seq, annal_error *err)
 {
@@ -436,7 +446,7 @@ static annal_status compare_drafts(const struct append *append, struct scan *sca
     return ANNAL_OK;
 }
 
-/* Everything that was encoded must be in the journal before it can be compared there. */
+/* Wait until all encoded events are in the journal, so that drafts can be compared with them. */
 static annal_status wait_until_applied(struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -449,7 +459,8 @@ static annal_status wait_until_applied(struct append *append, annal_error *err)
     return status;
 }
 
-/* Read ids backwards from the end until enough are known, in growing steps. */
+/* Read ids backwards from the end, in growing steps, until IDS_REMEMBERED ids or all ids are
+ * known. */
 static annal_status load_ids(struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -495,10 +506,8 @@ static bool any_id(const struct append *append)
     return false;
 }
 
-/*
- * ANNAL_END: these events are in the journal already, the first as *out_seq. ANNAL_OK: they are
- * new. ANNAL_ERR_CONFLICT: an id belongs to a different event.
- */
+/* Look for the drafts in the journal. ANNAL_END: these events are in the journal already, beginning
+ * with *out_seq. ANNAL_OK: they are new. ANNAL_ERR_CONFLICT: an id belongs to a different event. */
 static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_error *err)
 {
     struct session *session = append->session;
@@ -511,11 +520,11 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
         with_id++;
     if (status < 0 || with_id == append->count)
         return status;
-    /* If it is unknown what became of the first copy, so is the answer. */
+    /* If the fate of the first copy is unknown, the fate of these drafts is unknown, too. */
     annal_error failure;
     if (wait_until_applied(append, &failure) < 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
-    if (!session->ids_loaded) /* it was refused: append it again */
+    if (!session->ids_loaded) /* the first copy was refused meanwhile, so look again */
         return find_copies(append, out_seq, err);
 
     struct scan scan;
@@ -524,7 +533,8 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
     status = open_scan(append, &scan, err);
     if (status < 0)
         return status;
-    /* If drafts without an id precede this draft, the copy begins that many events earlier. */
+    /* The draft whose id was found is draft number with_id, so the copy begins with_id events
+     * earlier. */
     annal_event event;
     status = annal__scan_h_before(&scan, offset, &h_before, err);
     if (status == ANNAL_OK) {
@@ -546,8 +556,8 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
                        session->id, ANNAL_FMT(id));
 }
 
-/* expected_seq is before the end: a retry finds its events right after it, however long ago that
- * was. */
+/* Look for the drafts after event seq, their expected predecessor: a retry finds its events there,
+ * however long ago they were appended. ANNAL_END if they are there. */
 static annal_status find_copies_behind(struct append *append, uint64_t seq, uint64_t *out_seq,
                                        annal_error *err)
 {
@@ -562,7 +572,8 @@ static annal_status find_copies_behind(struct append *append, uint64_t seq, uint
     if (status == ANNAL_OK)
         status = compare_drafts(append, &scan, &same, out_seq, err);
     annal__scan_done(&scan);
-    /* A fork at this seq would not contain them: events of its ancestors are not compared. */
+    /* In a fork after this seq, the next events are not its copies: events of ancestors are not
+     * compared. */
     same = same && *out_seq == seq + 1;
     return status < 0 ? status : same ? ANNAL_END : ANNAL_OK;
 }
@@ -587,15 +598,16 @@ static annal_status check_expected(struct append *append, uint64_t *out_seq, ann
 
 /* ---- Encoding ---- */
 
-/* Times of a live append do not go back, unless the last event is far ahead of the clock. */
+/* Return the time of an event: the time that the draft states, or else the present time. The
+ * present time is at least the time of the last event, unless that is far ahead of the clock. */
 static int64_t choose_time(const struct append *append, const annal_draft *draft, int64_t last_us)
 {
     if (draft->ts_us == 0)
         return annal__clock_after(append->store->clock, last_us);
-    return annal__draft_time(draft, 0); /* the same in every format */
+    return annal__draft_time(draft, 0); /* the same result in every format */
 }
 
-/* The session's end after these events. */
+/* The end of the session after the encoded events. */
 struct advance {
     uint64_t seq;
     int64_t ts_us;
@@ -635,7 +647,7 @@ static void remember_ids(struct append *append, uint64_t offset)
     struct session *session = append->session;
     annal_slice rest = annal__buf_slice(&append->writer->frames);
     for (size_t i = 0; i < append->count && session->ids_loaded; i++) {
-        /* Without memory for it, the next append that has an id reads them again. */
+        /* Without memory for an id, the next append with ids reads all of them again. */
         if (append->drafts[i].id.len > 0 &&
             annal__ids_add(&session->ids, append->drafts[i].id, offset) < 0)
             session->ids_loaded = false;
@@ -659,8 +671,9 @@ static void move_session(struct append *append, const struct advance *advance)
 /* ---- The two ways into a journal ---- */
 
 /*
- * A write at level os failed, and a piece of it may be in the journal. A single event without its
- * newline was seen by no reader, and is cut off; the first of several may be whole, and stays.
+ * Handle a failed write of level os, which may have left a piece in the journal. A single event
+ * without its newline was read by no reader, and is cut off. The first of several events may be
+ * complete, so then the session accepts no more events.
  */
 static annal_status take_back(const struct append *append, annal_status status, annal_error *err)
 {
@@ -681,7 +694,8 @@ static annal_status take_back(const struct append *append, annal_status status, 
                        session->id);
 }
 
-/* Level os: into the page cache, after a mark. More than 1 MiB of such bytes is synced (rule 3). */
+/* Write events of level os into the journal, in the page cache, after a mark (level_os.h). If more
+ * than 1 MiB of such bytes is not synced, sync the journal. */
 static annal_status write_loose(struct append *append, const struct advance *advance,
                                 annal_error *err)
 {
@@ -745,14 +759,15 @@ static annal_status join_group(struct append *append, const struct advance *adva
     return ANNAL_OK;
 }
 
-/* Whether the session accepts appends. */
+/* Fail if the session accepts no appends. */
 static annal_status check_health(const struct session *session, annal_error *err)
 {
     if (!session->refused && session->late != LATE_BYTES)
         return ANNAL_OK;
     if (err != NULL)
         *err = *session->refusal;
-    /* Refused, not unknown: nothing of this append was written. */
+    /* the status says that the append is refused, even if the refusal says that earlier events are
+     * unknown */
     return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
 }
 
@@ -779,17 +794,16 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
             status = check_expected(append, out_seq, err);
         if (status == ANNAL_OK && !append->writer->is_lease_exempt)
             status = annal__lease_check(append->store, session, append->h, err);
-        /* The lock was released while waiting: another thread may have released the session. */
+        /* The lock may have been released while waiting: another thread may have released the
+         * session. */
     } while (status == ANNAL_OK &&
              (session->state != SESSION_OWNED || check_health(session, NULL) < 0 ||
               append->writer->lost_seq != 0));
     return status;
 }
 
-/*
- * Lock held. *out_group is NULL if there is nothing to wait for. ANNAL_END: the current group is
- * full, and nothing was done.
- */
+/* Append the events, or find that they are in the journal already. *out_group is the group to wait
+ * for, or NULL. ANNAL_END: the current group is full, and nothing was done. Session's lock held. */
 static annal_status append_locked(struct append *append, int64_t deadline_us, uint64_t *out_seq,
                                   struct group **out_group, annal_error *err)
 {
@@ -831,14 +845,15 @@ static annal_status append_locked(struct append *append, int64_t deadline_us, ui
     return status;
 }
 
-/* ---- After ---- */
+/* ---- After an append ---- */
 
 static annal_status sync_all(annal_store *store, annal_error *err)
 {
     annal_status status = annal__store_check_writable(store, err);
     if (status < 0)
         return status;
-    /* It writes groups of its own, and no caller gets an error when they are refused. */
+    /* annal__level_os_sync() writes groups of its own; if one is refused, only the number of
+     * refusals shows it. */
     uint64_t refusals = annal__commit_refusals(store);
     status = annal__level_os_sync(store, err);
     if (status == ANNAL_OK)
@@ -854,7 +869,7 @@ static annal_status sync_all(annal_store *store, annal_error *err)
 static annal_status wait_for_group(struct append *append, struct group *group, annal_error *err)
 {
     annal_store *store = append->store;
-    /* The first copy is in its journal; it is as durable as asked when everything is. */
+    /* The earlier copy is in its journal; it has level sync after everything is synced. */
     if (append->is_copy && append->level == ANNAL_LEVEL_SYNC)
         return sync_all(store, err);
     if (group == NULL)
@@ -866,7 +881,8 @@ static annal_status wait_for_group(struct append *append, struct group *group, a
     return annal__commit_wait(store, group, append->session, err);
 }
 
-/* Without a keeper, appends do what is due: commit old batches, release what others want. */
+/* Without a keeper, each append does the keeper's work: it commits old groups of level batch, and
+ * releases sessions that other processes want. */
 static void keep_in_passing(annal_store *store)
 {
     if (!store->keeper.running)
@@ -937,12 +953,10 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     return status;
 }
 
-/* ---- What became of it ---- */
+/* ---- The fate of earlier events ---- */
 
-/*
- * What became of the events of this writer, all groups of which have ended by now. Session's lock
- * held. *why is set if something is lost.
- */
+/* Find the first events of this writer that were refused, and whose fate is unknown. All groups
+ * with its events have ended. *why is set if such an event exists. Session's lock held. */
 static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_error *why)
 {
     const struct session *session = writer->session;
@@ -993,7 +1007,8 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     pthread_mutex_lock(&session->lock);
     bool loose = writer->loose;
     pthread_mutex_unlock(&session->lock);
-    /* This failure does not say whose events were lost. At level os they may be ours. */
+    /* The failure does not say whose events were lost; at level os they may be events of this
+     * writer. */
     status = loose ? sync_all(store, &failure) : annal__commit_flush(store, &failure);
     pthread_mutex_lock(&session->lock);
     find_fate(writer, &result, &why);
@@ -1012,7 +1027,7 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     return fail_fate(writer, &result, &why, err);
 }
 
-/* ---- The whole store ---- */
+/* ---- All sessions of a store ---- */
 
 annal_status annal_sync(annal_store *store, annal_error *err)
 {

@@ -21,13 +21,15 @@ struct hub_node {
     struct hub_link *links;
     char file[33];
     uint64_t first_seq;
-    uint64_t end_seq; /* seq up to which it was announced to the tails */
-    uint64_t end_h;   /* hash of the last event when it was examined */
+    uint64_t end_seq; /* seq up to which the session was announced to the tails */
+    uint64_t end_h;   /* hash of the last event when the journal was examined */
     uint64_t end_h_seq;
-    uint64_t found_seq; /* last event at the last look, if it was not announced yet; else 0 */
-    uint64_t bytes;     /* bytes of the journal when it was examined */
-    uint64_t look;      /* number of the last look that saw it */
-    uint32_t watched;   /* number of listeners that name it and cannot look themselves */
+    /* last seq of the journal at the last look, if it is not announced yet; else 0 */
+    uint64_t found_seq;
+    uint64_t bytes; /* bytes of the journal when it was examined */
+    uint64_t look;  /* number of the last look that found the session in the store */
+    /* number of listeners that name the session and do not look at its journal themselves */
+    uint32_t watched;
 };
 
 struct hub_entry {
@@ -40,30 +42,31 @@ struct hub {
     annal_store *store;
     pid_t pid;
     pthread_mutex_t lock;
-    annal__news *news; /* used by the leader; without a leader, guarded by the lock */
+    annal__news *news; /* used by the leader; guarded by the lock while no thread leads */
     bool is_led;
-    pthread_cond_t news_read; /* signalled when a leader has taken all news and stops leading */
+    pthread_cond_t news_read; /* signalled when a leader has read all news and stops leading */
     _Atomic bool crowded;
-    /* number of times that news were missed, or a session's journal was replaced */
+    /* number of ANNAL_NEWS_MISSED that were read */
     _Atomic uint32_t misses;
     struct names nodes;
     size_t listeners, alls, ordered;
     struct listener *first;
     struct listener *waits_first, *waits_last;
-    struct hub_entry *log; /* NULL: no listener needs it */
-    uint64_t log_end;      /* number of entries ever written */
+    /* ring of the last HUB_LOG entries; NULL: no listener has needed it yet */
+    struct hub_entry *log;
+    uint64_t log_end; /* number of entries ever written to the log */
     uint64_t rounds;
     uint64_t looks;
-    /* Rule (5). */
-    size_t turns; /* number of turns */
+    /* Turns to read in a crowd, rule (5). */
+    size_t turns; /* maximum of turns at the same time */
     size_t turns_out;
     struct listener *holders[HUB_TURNS_MAX];
     struct listener *queue_first, *queue_last;
-    /* The thread of rule (4). */
+    /* The thread that waits for tails with a descriptor, rule (4). */
     size_t descriptors;
     bool has_thread;
     bool is_stopping;
-    uint32_t flagged; /* number of listeners flagged since the thread last rested */
+    uint32_t flagged; /* number of listeners flagged since the thread last paused */
     pthread_t thread;
     struct listener thread_waits;
 };
@@ -74,7 +77,7 @@ static void wake(struct listener *listener)
     annal__futex_wake(&listener->word);
 }
 
-/* ---- Turns, rule (5); lock held ---- */
+/* ---- Turns, rule (5); the lock is held ---- */
 
 static void leave_queue(struct hub *hub, struct listener *listener)
 {
@@ -124,10 +127,8 @@ static void take_back(struct hub *hub, struct listener *listener)
     grant(hub);
 }
 
-/*
- * Take the turn from a listener whose caller has been busy with an event for so long that others
- * need not wait.
- */
+/* End the turn of a listener whose caller has been busy with an event for longer than HUB_TURN_US,
+ * so that other listeners need not wait for it. */
 static void take_back_from_busy(struct hub *hub)
 {
     int64_t since_us = annal__clock_monotonic_us() - HUB_TURN_US;
@@ -139,7 +140,7 @@ static void take_back_from_busy(struct hub *hub)
     }
 }
 
-/* ---- Announcing to the listeners; lock held ---- */
+/* ---- Announcing to the listeners; the lock is held ---- */
 
 static bool is_crowd(const struct hub *hub)
 {
@@ -153,8 +154,9 @@ static void flag(struct listener *listener)
         return;
     listener->hub->flagged++;
     if (listener->fd >= 0 && write(listener->fd, &one, sizeof one) < 0)
-        return;                                          /* it is readable already */
-    if (listener->is_waiting && is_crowd(listener->hub)) /* it sleeps until its turn begins */
+        return; /* the descriptor is readable already */
+    /* the listener sleeps until its turn begins */
+    if (listener->is_waiting && is_crowd(listener->hub))
         queue_up(listener->hub, listener);
     else if (listener->is_waiting)
         wake(listener);
@@ -175,7 +177,8 @@ static void flag_node(const struct hub_node *node)
         flag(link->listener);
 }
 
-/* Flag the listeners for which the hub does not look: they look themselves. */
+/* Flag the listeners of a single session without a descriptor, which look at the journal
+ * themselves. */
 static void flag_unwatched(const struct hub_node *node)
 {
     for (const struct hub_link *link = node->links; link != NULL; link = link->next) {
@@ -184,7 +187,7 @@ static void flag_unwatched(const struct hub_node *node)
     }
 }
 
-/* Rule (2): write an entry into the log. */
+/* Append an entry for the session to the log, rule (2), and flag its listeners. */
 static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
 {
     if (hub->log != NULL)
@@ -193,9 +196,9 @@ static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
     flag_node(node);
 }
 
-/* ---- Looking ---- */
+/* ---- Looking at journals ---- */
 
-/* Read the end of the journal; without a journal, the session is empty. */
+/* Read the end of the session's journal. A session without a journal is empty. */
 static annal_status examine(struct hub *hub, struct hub_node *node, annal_session_info *out_info,
                             annal_error *err)
 {
@@ -211,7 +214,7 @@ static annal_status examine(struct hub *hub, struct hub_node *node, annal_sessio
     return status;
 }
 
-/* Put the end of the journal into the table. */
+/* Store the end of the journal in the table. */
 static void adopt(struct hub_node *node, const annal_session_info *info)
 {
     memcpy(node->file, info->file, sizeof node->file);
@@ -224,9 +227,9 @@ static void adopt(struct hub_node *node, const annal_session_info *info)
 }
 
 /*
- * Compare the table with the journal. An event that is missing from the table at a regular look may
- * be in news that have not arrived yet, and has its place in their order: it is added only if it is
- * still missing at the next look.
+ * Compare the table with the journal. An event that the table lacks at a regular look may be in
+ * news that have not arrived yet, and belongs in the log in the order of those news. So it is added
+ * only if the table still lacks it at the next look. If news were missed, it is added at once.
  */
 static annal_status compare(struct hub *hub, struct hub_node *node, bool missed, annal_error *err)
 {
@@ -276,7 +279,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     node->look = look->hub->looks;
     if (!look->missed && node->file[0] != '\0' && bytes == node->bytes && node->found_seq == 0)
         return 0;
-    /* A journal that cannot be read does not stop the others. */
+    /* A journal that cannot be read does not stop the look at the others. */
     if (compare(look->hub, node, look->missed, look->err) < 0 && look->status == ANNAL_OK &&
         !annal__stray_is(look->hub->store, session))
         look->status = ANNAL_ERR_IO;
@@ -294,7 +297,7 @@ static annal_status look_at_all(struct look *look)
         struct hub_node *node = (struct hub_node *)at;
         if (node->look == hub->looks || node->file[0] == '\0')
             continue;
-        adopt(node, &(annal_session_info){.first_seq = 1}); /* it was deleted */
+        adopt(node, &(annal_session_info){.first_seq = 1}); /* the session was deleted */
         write_down(hub, node, hub->rounds);
     }
     return ANNAL_OK;
@@ -313,7 +316,7 @@ static annal_status look_at_watched(struct look *look)
     return status;
 }
 
-/* Rule (3). */
+/* Look at the journals, rule (3). missed says whether news were missed. */
 static annal_status look(struct hub *hub, bool missed, annal_error *err)
 {
     struct look look = {.hub = hub, .missed = missed, .err = err};
@@ -331,7 +334,7 @@ static annal_status look(struct hub *hub, bool missed, annal_error *err)
     return status;
 }
 
-/* ---- Taking news; lock held, and no leader ---- */
+/* ---- Reading news; the lock is held, and no thread leads ---- */
 
 static void note_session(struct hub *hub, annal_slice session, uint64_t end_seq)
 {
@@ -342,13 +345,13 @@ static void note_session(struct hub *hub, annal_slice session, uint64_t end_seq)
         annal_session_info info;
         node = node_of(hub, session, NULL);
         if (node == NULL || examine(hub, node, &info, NULL) < 0)
-            return; /* the next look finds it */
+            return; /* the next look finds the session */
         adopt(node, &info);
         node->end_seq = info.file[0] == '\0' || info.last_seq < end_seq ? info.last_seq : end_seq;
     } else if (end_seq > node->end_seq) {
         node->end_seq = end_seq;
     } else {
-        return; /* announced already */
+        return; /* the event was announced already */
     }
     write_down(hub, node, 0);
     flag_alls(hub);
@@ -389,16 +392,16 @@ bool annal__hub_unflag(struct listener *listener)
     struct hub *hub = listener->hub;
     if (!atomic_load(&listener->pending))
         return false;
-    /* Under the lock: the flag and the descriptor change together. */
+    /* The lock is held so that the flag and the descriptor change together. */
     pthread_mutex_lock(&hub->lock);
     atomic_store(&listener->pending, false);
     if (listener->fd >= 0 && read(listener->fd, &count, sizeof count) < 0)
-        count = 0; /* it was not readable */
+        count = 0; /* the descriptor was not readable */
     pthread_mutex_unlock(&hub->lock);
     return true;
 }
 
-/* ---- Waiting; lock held ---- */
+/* ---- Waiting; the lock is held ---- */
 
 static void lead(struct hub *hub, int64_t left_us)
 {
@@ -407,7 +410,8 @@ static void lead(struct hub *hub, int64_t left_us)
     annal_error err = {0};
     hub->is_led = true;
     pthread_mutex_unlock(&hub->lock);
-    if (annal__news_wait(hub->news, left_ms, &err) < 0) { /* in a child of fork(), for instance */
+    /* fails in a child of fork(), for instance */
+    if (annal__news_wait(hub->news, left_ms, &err) < 0) {
         _Atomic uint32_t never = 0;
         annal__futex_wait(&never, 0, left_us < 100000 ? left_us : 100000);
     }
@@ -435,10 +439,8 @@ static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
     listener->is_waiting = false;
 }
 
-/*
- * Rule (5): let the thread pause, so that listeners which are flagged in the meantime learn of
- * several commits at once.
- */
+/* Let the thread pause, rule (5), so that listeners that are flagged in the meantime wake once for
+ * several commits. */
 static void rest(struct hub *hub)
 {
     _Atomic uint32_t never = 0;
@@ -464,7 +466,7 @@ static void wait_until(struct hub *hub, struct listener *listener, int64_t until
             rest(hub);
     }
     if (listener->turn == TURN_QUEUED)
-        leave_queue(hub, listener); /* its time is over */
+        leave_queue(hub, listener); /* the time to wait is over */
     if (!hub->is_led && hub->waits_first != NULL)
         wake(hub->waits_first); /* rule (4): pass on the lead */
 }
@@ -501,7 +503,7 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
             take_back_from_busy(hub);
     }
     if (listener->turn == TURN_QUEUED)
-        leave_queue(hub, listener); /* its caller stops waiting: it reads anyway */
+        leave_queue(hub, listener); /* the time to wait is over: the caller reads without a turn */
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -583,7 +585,7 @@ annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void
     return status;
 }
 
-/* ---- Joining; lock held ---- */
+/* ---- Joining; the lock is held ---- */
 
 static void *stand_by(void *arg)
 {
@@ -597,10 +599,8 @@ static void *stand_by(void *arg)
     return NULL;
 }
 
-/*
- * Take all news that were announced until now. A listener that leads takes them, which needs a
- * moment.
- */
+/* Read all news that were announced until now. If another listener leads, interrupt it and wait
+ * until it has read them, for at most a second. */
 static void read_news_now(struct hub *hub)
 {
     for (int tries = 0; hub->is_led && tries < 10; tries++) {
@@ -620,7 +620,7 @@ static annal_status join_all(struct hub *hub, struct listener *listener, annal_e
 {
     listener->all = true;
     annal_status status = ANNAL_OK;
-    if (hub->alls++ == 0) /* no listener kept the table until now */
+    if (hub->alls++ == 0) /* no listener of all sessions kept the table up to date until now */
         status = look(hub, true, err);
     return status;
 }
@@ -656,7 +656,7 @@ static annal_status join(struct hub *hub, struct listener *listener, const annal
 {
     listener->hub = hub;
     listener->fd = -1;
-    listener->pending = true; /* its first look is pending */
+    listener->pending = true; /* the first look of the listener is due */
     listener->is_single = count == 1;
     listener->next = hub->first;
     if (hub->first != NULL)
@@ -690,7 +690,7 @@ static void unlink_sessions(struct listener *listener)
     annal__free(listener->links);
 }
 
-/* Leave the hub. Returns true if the thread must end. */
+/* Leave the hub. Return whether the thread of the hub must end. */
 static bool leave(struct hub *hub, struct listener *listener)
 {
     take_back(hub, listener);
@@ -721,7 +721,7 @@ static void stop_thread(struct hub *hub)
     hub->has_thread = false;
 }
 
-/* ---- The hub of a store; tails_place.lock is held around these ---- */
+/* ---- The hub of a store; tails_place.lock is held around these functions ---- */
 
 static void hub_free(struct hub *hub)
 {
@@ -788,7 +788,8 @@ void annal__hub_leave(struct listener *listener)
     struct hub *hub = listener->hub;
     if (hub == NULL)
         return;
-    if (hub->pid != getpid()) { /* its locks may be held by threads that do not exist here */
+    /* in a child of fork(): the locks may be held by threads that do not exist here */
+    if (hub->pid != getpid()) {
         listener->hub = NULL;
         return;
     }
@@ -796,7 +797,7 @@ void annal__hub_leave(struct listener *listener)
     pthread_mutex_lock(&place->lock);
     pthread_mutex_lock(&hub->lock);
     bool idle_thread = leave(hub, listener);
-    listener->hub = NULL; /* only now, when no thread can flag it any more */
+    listener->hub = NULL; /* only now no thread can flag the listener any more */
     pthread_mutex_unlock(&hub->lock);
     if (idle_thread)
         stop_thread(hub);
@@ -816,20 +817,20 @@ static annal_status start_thread(struct hub *hub, annal_error *err)
 {
     int failed = annal__thread_start(&hub->thread, stand_by, hub);
     if (failed != 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: no thread: %s",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "tail store %s: cannot start a thread: %s",
                            annal_store_path(hub->store), strerror(failed));
     hub->has_thread = true;
     return ANNAL_OK;
 }
 
-/* Take a descriptor, or -1 to return it. */
+/* Set the descriptor of a listener; fd is -1 to remove it again. */
 static void set_fd(struct listener *listener, int fd)
 {
     struct hub *hub = listener->hub;
     pthread_mutex_lock(&hub->lock);
     listener->fd = fd;
     hub->descriptors = fd >= 0 ? hub->descriptors + 1 : hub->descriptors - 1;
-    /* its caller looks only if the hub announces something */
+    /* The caller of a tail with a descriptor looks only if the hub announces something. */
     for (size_t i = 0; i < listener->link_count; i++) {
         uint32_t *watched = &listener->links[i].node->watched;
         *watched = fd >= 0 ? *watched + 1 : *watched - 1;

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hub: shared by all tails of a store object, so that each commit is looked at once.
+ * The hub, shared by all tails of a store object: it looks at each commit once and announces it to
+ * the tails.
  *
  * (1) It listens to the news (journal/sys/news.h). The table records, for each session that a tail
- *     reads, the last event that the tails know of.
- * (2) Each time an entry of the table grows, this is appended to the log, which keeps the last
- *     HUB_LOG entries: the order of commits. A tail of several sessions walks along the log at its
- *     own pace. A tail that falls back further takes the table instead. At any place of the log the
- *     table is the sum of all entries before it, so no event is announced twice or left out.
- * (3) If the news report that something was missed, the hub looks at the journals itself, and
- *     appends the new events as one round: the tails merge it by time.
- * (4) The hub has no thread. One of the waiting listeners leads: it waits for the news, takes them,
- *     sets the flag of the tails that they concern, and wakes these. A leader that has something to
- *     read passes on the lead. Only if a tail has a descriptor does a thread of the hub wait too,
- *     and it leads if no listener does.
- * (5) Crowds: with more than HUB_CROWD tails, the waiting tails read in turns, some at a time, each
- *     for HUB_TURN_EVENTS or until it has no more. Otherwise a thousand tails that wake for each
- *     commit would leave the appends a thousandth of the processor. A turn ends when the caller is
- *     busy with an event for longer than HUB_TURN_US. The thread rests after it has flagged many
- *     tails.
+ *     reads, the seq up to which the session was announced to the tails.
+ * (2) Each time the seq of a session in the table grows, an entry is appended to the log, which
+ *     keeps the last HUB_LOG entries in the order of commits. A tail of several sessions reads the
+ *     log at its own speed. A tail that needs an entry which the log does not keep any more reads
+ *     the table instead. The table is always the sum of all entries of the log, so no event is
+ *     announced twice or left out.
+ * (3) If news were missed, the hub looks at the journals itself, and appends the entries of all
+ *     sessions that grew with the same round: the tails merge the events of a round by time.
+ * (4) Usually the hub has no thread. One of the waiting listeners leads: it waits for news, reads
+ *     them, and flags and wakes the listeners of the sessions in the news. A leader that is flagged
+ *     itself makes another waiting listener the leader. Only if a tail has a descriptor, the hub
+ *     has a thread, which also waits, and leads if no listener leads.
+ * (5) With more than HUB_CROWD tails (a crowd), the tails that wait read in turns: as many at a
+ *     time as half of the processors, each for HUB_TURN_EVENTS events or until it has read all.
+ *     Otherwise a thousand tails that wake for each commit would leave the appends a thousandth of
+ *     the processor. A turn also ends when the caller is busy with an event for longer than
+ *     HUB_TURN_US. The thread pauses after it has flagged many tails.
  */
 #ifndef REPLAY_HUB_H
 #define REPLAY_HUB_H
@@ -33,16 +35,17 @@
 #define HUB_CROWD       16u
 #define HUB_TURN_EVENTS 256u
 #define HUB_TURN_US     2000
-/* interval at which a tail that waits for a turn checks which tails are busy */
-#define HUB_BUSY_US     100000
-#define HUB_TURNS_MAX   16
-#define HUB_REST_US     40 /* rest of the thread, for each tail that it flagged */
+/* interval, in microseconds, at which a tail that waits for a turn checks which tails are busy */
+#define HUB_BUSY_US   100000
+#define HUB_TURNS_MAX 16
+/* pause of the thread, in microseconds, for each listener that was flagged */
+#define HUB_REST_US     40
 #define HUB_REST_US_MAX 50000
 
 struct hub;
 struct hub_node;
 
-struct hub_link {          /* A link from a listener to a session that it names. */
+struct hub_link {          /* A link from a listener to a session that the listener names. */
     struct hub_link *next; /* next link of the session */
     struct listener *listener;
     struct hub_node *node;
@@ -51,55 +54,53 @@ struct hub_link {          /* A link from a listener to a session that it names.
 enum turn { TURN_NONE, TURN_QUEUED, TURN_MINE };
 
 struct listener {
-    /* Used by the owner only. */
+    /* Used only by the thread that uses the tail. */
     struct hub *hub;
-    uint64_t at;    /* next entry of the log to take */
-    bool is_single; /* whether it follows a single session: it reads to the end, without the log */
+    uint64_t at; /* number of the next log entry to take */
+    /* whether the listener follows a single session, and reads it to the end without the log */
+    bool is_single;
 
-    _Atomic bool pending;  /* whether there may be something new */
-    _Atomic uint32_t word; /* futex */
+    _Atomic bool pending;  /* the flag: whether new events may exist */
+    _Atomic uint32_t word; /* futex on which the listener sleeps */
 
-    /* Guarded by the hub's lock. */
+    /* Guarded by the lock of the hub. */
     bool all;
     struct hub_link *links;
     size_t link_count;
-    int fd; /* -1: no descriptor */
+    int fd; /* descriptor, or -1 */
     bool is_waiting;
-    struct listener *previous, *next;           /* in the list of all listeners */
-    struct listener *wait_before, *wait_behind; /* in the list of waiting listeners */
+    struct listener *previous, *next;           /* neighbours in the list of all listeners */
+    struct listener *wait_before, *wait_behind; /* neighbours in the list of waiting listeners */
     enum turn turn;
-    /* in the list of listeners that wait for a turn */
+    /* neighbours in the list of listeners that wait for a turn */
     struct listener *queue_before, *queue_behind;
     uint32_t turn_events; /* number of events returned in this turn */
-    int64_t busy_us;      /* since when its caller is busy with an event, or 0 */
+    int64_t busy_us;      /* monotonic time since when the caller is busy with an event, or 0 */
 };
 
 /* What the hub knows of a session. The name is valid as long as the hub. */
 struct hub_session {
     annal_slice session;
-    char file[33]; /* file id of its journal, or "" */
+    char file[33]; /* file id of the journal; "": no journal exists */
     uint64_t first_seq;
     uint64_t end_seq;
     uint64_t end_h; /* hash of event end_seq, if has_end_h */
     bool has_end_h;
-    uint64_t round; /* round of events that were found together, or 0; rule (3) */
+    uint64_t round; /* number of the round in which the events were found, rule (3), or 0 */
 };
 
-/*
- * Listen to these sessions from now on, or to all if count is 0. The listener is zeroed before, and
- * must not move until annal__hub_leave().
- */
+/* Listen to these sessions from now on, or to all sessions if count is 0. The members of the
+ * listener must be zero, and it must not move until annal__hub_leave(). */
 annal_status annal__hub_join(annal_store *store, struct listener *listener,
                              const annal_slice *sessions, size_t count, annal_error *err);
-void annal__hub_leave(struct listener *listener); /* allowed even if it did not join */
+/* may be called even if the listener did not join */
+void annal__hub_leave(struct listener *listener);
 
 /* Return false in a child of the process that joined. */
 bool annal__hub_is_here(const struct listener *listener);
 
-/*
- * Call fn for each entry of the table, at one place of the log; the listener continues from that
- * place.
- */
+/* Call fn for each entry of the table that concerns the listener, under the lock, so that all
+ * entries are of the same position of the log. The listener continues at that position. */
 typedef annal_status (*hub_session_fn)(void *arg, const struct hub_session *session,
                                        annal_error *err);
 annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void *arg,
@@ -107,36 +108,32 @@ annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void
 
 enum hub_taken { HUB_NOTHING, HUB_ENTRY, HUB_BEHIND };
 
-/*
- * Take the next entry of the log; if round is not 0, only an entry of that round. HUB_BEHIND: take
- * the table.
- */
+/* Take the next entry of the log; if round is not 0, only an entry of that round. HUB_NOTHING: no
+ * such entry. HUB_BEHIND: the entry is not in the log any more; call annal__hub_table(). */
 enum hub_taken annal__hub_take(struct listener *listener, uint64_t round, struct hub_session *out);
 
-/* Take the news, unless another listener is about to. */
+/* Read the news, unless another listener leads and will read them. */
 void annal__hub_read_news(struct listener *listener);
 
-/*
- * Return a number that changes when the news report that something was missed, or that a journal
- * was replaced.
- */
+/* Return the number of ANNAL_NEWS_MISSED read until now. When it changes, a listener of a single
+ * session must check its journal. */
 uint32_t annal__hub_misses(const struct listener *listener);
 
-/* Clear the flag before looking. Returns whether it was set. */
+/* Clear the flag. The caller looks again after that. Return whether the flag was set. */
 bool annal__hub_unflag(struct listener *listener);
 
-/*
- * Wait until the listener is flagged or until that time (monotonic); in a crowd it then has a turn.
- */
+/* Wait until the listener is flagged, or until until_us (monotonic). In a crowd the listener has a
+ * turn when it wakes. */
 void annal__hub_wait(struct listener *listener, int64_t until_us);
 
-/* Create listener->fd. */
+/* Create listener->fd, a descriptor that is readable while the listener is flagged. */
 annal_status annal__hub_fd(struct listener *listener, annal_error *err);
 
-/* Return whether rule (5) applies. */
+/* Return whether so many tails are open that they read in turns, rule (5). */
 bool annal__hub_is_crowd(const struct listener *listener);
-void annal__hub_turn_take(struct listener *listener, int64_t until_us); /* gives up at that time */
-/* the caller handles an event */
+/* Wait for a turn, until until_us (monotonic) at most. */
+void annal__hub_turn_take(struct listener *listener, int64_t until_us);
+/* Note that the caller handles an event. for_long ends the turn at once. */
 void annal__hub_turn_busy(struct listener *listener, bool for_long);
 void annal__hub_turn_give(struct listener *listener);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of things with a name: sessions. An entry's first member is a struct named. */
+/* A hash table of structs with a name, here a session id. The first member of such a struct is a
+ * struct named. */
 #ifndef REPLAY_NAME_TABLE_H
 #define REPLAY_NAME_TABLE_H
 
 #include <annal/event.h>
 
 struct named {
-    struct named *next; /* next in its bucket */
+    struct named *next; /* next entry of the bucket */
     uint64_t hash;
     size_t len;
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -15,27 +16,24 @@ struct named {
 struct names {
     struct named **buckets;
     size_t count;
-    size_t room; /* a power of two, or 0 */
+    size_t room; /* number of buckets: a power of two, or 0 */
 };
 
-/* Find an entry, or return NULL. */
+/* Return the entry with this name, or NULL. */
 struct named *annal__name_table_find(const struct names *names, annal_slice name);
 
-/*
- * Add zeroed memory of this many bytes under a name that is not in the table yet. NULL: no memory.
- */
+/* Add an entry with a name that is not in the table yet: zeroed memory of this many bytes. NULL:
+ * out of memory. */
 struct named *annal__name_table_add(struct names *names, annal_slice name, size_t bytes);
 
 /* Remove an entry and free it. */
 void annal__name_table_drop(struct names *names, struct named *named);
 
-/*
- * Walk over all entries, in no particular order: begin with NULL. To drop the current entry, get
- * the next one first.
- */
+/* Return the entry after `named`, or the first entry if `named` is NULL; NULL after the last. The
+ * order is arbitrary. To drop the current entry, get the next entry first. */
 struct named *annal__name_table_next(const struct names *names, const struct named *named);
 
-/* Free all entries. */
+/* Free all entries, and the table. */
 void annal__name_table_done(struct names *names);
 
 #endif

@@ -22,10 +22,10 @@ struct reduction {
     const annal_reduce_options *options;
     annal_cursor *cursor;
     void *state;
-    uint64_t every;       /* events until the next copy */
-    uint64_t every_bytes; /* bytes of the journal until the next copy */
-    uint64_t saved_seq;   /* seq of the newest copy, or of the last try */
-    uint64_t bytes;       /* bytes of events since then */
+    uint64_t every;       /* maximum of events between two saved copies */
+    uint64_t every_bytes; /* maximum of journal bytes between two saved copies */
+    uint64_t saved_seq;   /* seq of the newest saved copy, or of the last attempt to save one */
+    uint64_t bytes;       /* bytes of the events since saved_seq */
     bool is_saved;
     annal_replay_info info;
 };
@@ -35,7 +35,7 @@ static annal_slice name_of(const annal_reducer *reducer)
     return annal_slice_of(reducer->name);
 }
 
-/* Fail with the error of a function of the reducer, which may not have written a message. */
+/* Return the failure of a function of the reducer, with a message if the function wrote none. */
 static annal_status its_failure(const annal_reducer *reducer, const char *function,
                                 annal_status status, annal_error *err)
 {
@@ -67,7 +67,7 @@ struct root {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* Note the root: an annal_lineage_fn. The last part is the root. */
+/* Note the root of the lineage: an annal_lineage_fn. The last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct root *root = arg;
@@ -75,7 +75,8 @@ static int note_root(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* Load the newest valid copy; without a copy the state stays NULL. */
+/* Load the newest valid copy that the reducer accepts. Without such a copy reduction->state stays
+ * NULL. */
 static void load(struct reduction *reduction, annal_slice session, annal_slice root, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;
@@ -131,10 +132,8 @@ static uint64_t twice(uint64_t value)
     return value > UINT64_MAX / 2 ? UINT64_MAX : 2 * value;
 }
 
-/*
- * Save a copy. A failure is not an error: the next try follows after as many events, or after twice
- * as many if the copy was too large.
- */
+/* Save a copy. A failure is not returned: the next attempt follows after as many events, or after
+ * twice as many if the copy was too large. */
 static void save(struct reduction *reduction, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;
@@ -188,7 +187,8 @@ annal_status annal_reduce(annal_index *index, annal_slice session, const annal_r
     reduction.is_saved = reducer->save != NULL && reducer->load != NULL && !options->no_snapshots &&
                          !annal__session_list_is_read_only(annal__index_store(index));
     if (err != NULL)
-        *err = (annal_error){0}; /* a sentence in it from now on is the reducer's */
+        /* from here on, err contains a message only if the reducer wrote one */
+        *err = (annal_error){0};
     annal_status status = check(reducer, err);
     if (status >= 0)
         status = annal_replay_seq(index, session, at, &reduction.info.seq, err);

@@ -6,7 +6,7 @@
 
 /* ---- The seq at a given time ---- */
 
-/* Walk through a journal that is not completely indexed. */
+/* Find the seq at a time by reading the journal, because it is not completely indexed. */
 static annal_status walk_to_time(annal_store *store, annal_slice session, int64_t time_us,
                                  uint64_t *out_seq, annal_error *err)
 {
@@ -35,13 +35,12 @@ struct asking {
     annal_index *index;
     annal_slice time;
     uint64_t seq;
-    bool answered; /* whether the index answered, which knows the journal up to its end */
+    /* whether the last query succeeded on an index that contains the whole journal */
+    bool answered;
 };
 
-/*
- * Ask a part of a history. The parts are visited from its end: the first part that has such an
- * event has the answer.
- */
+/* Query one part of a history. The parts are visited from the last to the first: the first part
+ * with an event at or before the time decides. */
 static int ask_part(void *arg, const annal_lineage_part *part)
 {
     struct asking *asking = arg;
@@ -61,7 +60,8 @@ static int ask_part(void *arg, const annal_lineage_part *part)
     return asking->answered && asking->seq == 0 ? ANNAL_OK : ANNAL_END;
 }
 
-/* Find the seq at a time. The history of a fork begins in journals of other sessions. */
+/* Find the seq at a time. The history of a fork begins in journals of other sessions, so each part
+ * of it is queried. */
 static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t time_us,
                                 uint64_t *out_seq, annal_error *err)
 {
@@ -71,7 +71,7 @@ static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t
     annal_status status =
         annal_session_lineage(annal__index_store(index), session, ask_part, &asking, NULL);
     if (status < 0 || !asking.answered)
-        /* the index cannot be used: the journal has the answer as well */
+        /* the index cannot be used: read the journal instead */
         return walk_to_time(annal__index_store(index), session, time_us, out_seq, err);
     *out_seq = asking.seq;
     return ANNAL_OK;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Proving that snapshots never change an answer: a fold from event 1 is compared with each
- * snapshot.
- */
+/* Verify that snapshots never change an answer: compare a fold from event 1 with each snapshot. */
 #include "index/sys/state.h"
 #include "replay/fold.h"
 #include "snapshot/sys/snapshot.h"
@@ -12,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STEP_EVENTS = 10000 }; /* between two calls of the progress callback */
+enum { STEP_EVENTS = 10000 }; /* number of events between two calls of the progress callback */
 
 struct proof {
     annal_index *index;
     annal_slice session;
     const annal_replay_verify_options *options;
     annal_replay_verify_result result;
-    struct folding folding; /* fold from event 1 */
+    struct folding folding; /* the fold from event 1 */
     annal_error *err;
 };
 
@@ -41,7 +38,7 @@ static annal_status fold_to(struct proof *proof, uint64_t seq)
         uint64_t to = seq - next < STEP_EVENTS ? seq : next + STEP_EVENTS - 1;
         annal_status status = annal__fold_to(&proof->folding, to, proof->err);
         if (status < 0 || annal_cursor_position(proof->folding.cursor).seq <= to)
-            return status; /* the journal ends before */
+            return status; /* the journal ends before `to` */
         if (options->progress != NULL) {
             int verdict = options->progress(options->arg, to, proof->result.seq);
             if (verdict != 0)
@@ -50,7 +47,7 @@ static annal_status fold_to(struct proof *proof, uint64_t seq)
     }
 }
 
-/* Note the first difference: an annal_change_fn. */
+/* Note the table of the first difference: an annal_change_fn. */
 static int note_table(void *arg, const annal_change *change)
 {
     char *table = arg;
@@ -58,7 +55,8 @@ static int note_table(void *arg, const annal_change *change)
     return ANNAL_END;
 }
 
-/* Compare the folded state with a state that was computed in another way. */
+/* Compare the folded state with a state that was computed in another way. whose is the subject and
+ * verb of a finding. */
 static annal_status compare(struct proof *proof, uint64_t seq, annal_state *other,
                             const char *whose)
 {
@@ -87,7 +85,7 @@ static annal_status compare_snapshot(struct proof *proof, uint64_t seq)
     annal_cursor_close(cursor);
     if (status == ANNAL_OK && annal_state_seq(loaded) != seq) {
         annal_state_free(loaded);
-        return ANNAL_OK; /* just deleted */
+        return ANNAL_OK; /* the snapshot was deleted in the meantime */
     }
     if (status == ANNAL_OK)
         status = fold_to(proof, seq);
@@ -116,7 +114,8 @@ static int prove_one(void *arg, annal_slice session, const annal_snapshot_info *
     return 0;
 }
 
-/* Compare the answer of annal_replay_open() with the existing snapshots. */
+/* Compare the folded state with the answer of annal_replay_open(), which uses the existing
+ * snapshots. */
 static annal_status compare_answer(struct proof *proof)
 {
     annal_state *answer = NULL;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following sessions.
+ * Follow sessions.
  *
- * (1) A tail reads the journals. An event is in a journal only once it is durable (except at level
- *     os), so a tail never takes back what it returned. A last line whose hash is not right yet is
- *     not read until it is: even if a new owner cuts it and writes another line.
- * (2) A tail joins the hub (hub.h) before it looks at a journal. Events that are committed in
- *     between are either read or announced, so no event is missed; and as each session is read by
- *     seq, from next_seq to the announced seq, no event is returned twice.
- * (3) History is one round: all streams up to their ends in the table, merged by ts. The entries of
- *     the hub's log follow: for each, its session up to that seq; the entries of one round are
- *     merged again.
- * (4) ANNAL_END is returned only if the flag was cleared and another look found nothing. So a
- *     caller that waits after that is woken by any new event.
- * (5) A tail of one session needs no order: it reads to the end. Each second it looks by itself,
- *     and checks whether its journal still has its name.
+ * (1) A tail reads the journals. Except at level os, an event is in a journal only when it is
+ *     durable, so no event that a tail returned is lost later. A last line with a wrong hash is
+ *     still being written, and is not returned: its writer completes it, or a new owner removes it
+ *     and writes another line.
+ * (2) A tail joins the hub (hub.h) before it looks at a journal. Events that are committed from
+ *     then on are announced, so no event is missed. Each session is read in order of seq, from
+ *     next_seq to the announced seq, so no event is returned twice.
+ * (3) First a tail of several sessions returns the history: the events of all streams up to their
+ *     ends in the hub's table, merged by ts. Then it reads the hub's log: for each entry it returns
+ *     the events of the session up to the entry's seq, and the events of the entries of one round
+ *     merged by ts.
+ * (4) Before a tail waits or returns ANNAL_END, it clears the listener's flag, and looks again if
+ *     the flag was set. So a caller that waits after that is woken by any new event.
+ * (5) A tail of a single session needs no order, and reads to the end of the journal without the
+ *     log. Each second it looks without an announcement, and checks whether the session still has
+ *     the same journal.
  */
 #include "replay/sys/tail.h"
 #include "journal/base/clock.h"
@@ -28,9 +31,11 @@
 #include <limits.h>
 #include <string.h>
 
-#define LOOK_US     1000000 /* rule (5) */
-#define OPEN_MAX    16      /* maximum of open journals of a tail, while it reads */
-#define QUICK_US    200     /* a caller that returns this soon is not busy */
+/* interval of the look without an announcement, rule (5), in microseconds */
+#define LOOK_US  1000000
+#define OPEN_MAX 16 /* maximum of journals that a tail keeps open while it reads */
+/* microseconds within which a caller that returns is not busy with the event */
+#define QUICK_US    200
 #define QUICK_CALLS 3
 
 struct annal_tail {
@@ -41,16 +46,17 @@ struct annal_tail {
     struct stream **heap; /* streams that may have an event, the smallest key first */
     size_t heap_count;
     size_t heap_room;
-    struct stream *given;   /* stream whose event was returned: removed with the next call */
-    struct stream *current; /* stream of the last returned event */
+    /* stream whose event was returned last, which the next call advances; or NULL */
+    struct stream *given;
+    struct stream *current; /* stream of the last returned event or damage, or NULL */
     struct stream *single;
-    int64_t looked_us; /* when the name of a single session's journal was last checked */
-    uint32_t misses;   /* count of the hub at that time */
+    int64_t looked_us; /* monotonic time when the journal of a single session was last checked */
+    uint32_t misses;   /* result of annal__hub_misses() at that time */
     int64_t returned_us;
     unsigned quick_calls;
     char cursor[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* name of the cursor, or "" */
     int cursor_lock;
-    bool is_dirty; /* whether an event was returned since the last commit */
+    bool is_dirty; /* whether the position changed since the last commit */
 };
 
 /* ---- Merging ---- */
@@ -58,7 +64,7 @@ struct annal_tail {
 static bool comes_before(const struct stream *a, const struct stream *b)
 {
     if (a->has_key != b->has_key)
-        return !a->has_key; /* it must be looked at first */
+        return !a->has_key; /* a stream that was not read yet must be read first */
     if (!a->has_key || a->key_us != b->key_us)
         return a->has_key && a->key_us < b->key_us;
     return strcmp(a->named.name, b->named.name) < 0;
@@ -78,7 +84,7 @@ static void sift_down(annal_tail *tail)
     }
 }
 
-/* Add a stream that was not read yet, so it goes to the top. */
+/* Add a stream without a key, which goes to the top because it must be read first. */
 static annal_status push(annal_tail *tail, struct stream *stream, annal_error *err)
 {
     if (tail->heap_count == tail->heap_room) {
@@ -103,7 +109,7 @@ static void pop(annal_tail *tail)
     sift_down(tail);
 }
 
-/* Return the next event of the streams in the heap. */
+/* Return the next event of the streams in the heap; ANNAL_END if they have none. */
 static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *err)
 {
     while (tail->heap_count > 0) {
@@ -126,7 +132,8 @@ static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *
             return status;
         pop(tail);
         if (status < 0)
-            return status; /* skips what was announced of this session; the others continue */
+            /* the announced events of this session are skipped; the other streams continue */
+            return status;
     }
     return ANNAL_END;
 }
@@ -153,7 +160,7 @@ static void first_seen(const annal_tail *tail, struct stream *stream)
         stream->next_seq = stream->first_seq;
 }
 
-/* Forget a stream whose journal was deleted. */
+/* Forget the position in a session whose journal was deleted. */
 static void forget(annal_tail *tail, struct stream *stream)
 {
     if (tail->current == stream)
@@ -168,7 +175,7 @@ static void forget(annal_tail *tail, struct stream *stream)
     stream->has_h = stream->has_place = stream->must_prove = false;
 }
 
-/* Read what the hub announced of a stream. */
+/* Add a stream to the heap if the hub announced events of it that were not returned yet. */
 static annal_status follow(annal_tail *tail, struct stream *stream, annal_error *err)
 {
     bool is_restarted;
@@ -182,7 +189,7 @@ static annal_status follow(annal_tail *tail, struct stream *stream, annal_error 
     else if (strcmp(stream->file, stream->latest.file) != 0)
         status = annal__tail_stream_identify(&tail->streams, stream, &is_restarted, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* removed since: that will be announced */
+        return ANNAL_OK; /* the session was removed in the meantime, which will be announced */
     if (status < 0)
         return status;
     stream->upto = stream->latest.end_seq;
@@ -200,7 +207,7 @@ static annal_status follow_all(annal_tail *tail, annal_error *err)
     return status;
 }
 
-/* Take the table: the tail has fallen out of the log of the hub. */
+/* Follow the table of the hub: the tail needs an entry that the log does not keep any more. */
 static annal_status catch_up(annal_tail *tail, annal_error *err)
 {
     for (struct named *at = annal__name_table_next(&tail->streams.names, NULL); at != NULL;
@@ -210,7 +217,7 @@ static annal_status catch_up(annal_tail *tail, annal_error *err)
     return status == ANNAL_OK ? follow_all(tail, err) : status;
 }
 
-/* Take the news. ANNAL_END: nothing was announced. */
+/* Read entries of the hub's log until a stream has events. ANNAL_END: no entry. */
 static annal_status take_news(annal_tail *tail, annal_error *err)
 {
     struct hub_session session;
@@ -299,9 +306,9 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
         return status;
     annal_error gone = {0};
     annal_status still = check_journal(tail, &gone);
-    if (still == ANNAL_OK) /* a copy may have replaced it: open the name again */
+    if (still == ANNAL_OK) /* a copy may have replaced the file: open the journal by name again */
         annal__tail_stream_close(&tail->streams, stream);
-    status = read_single(tail, out_event, err); /* earlier events are first */
+    status = read_single(tail, out_event, err); /* events of the old file are returned first */
     if (status == ANNAL_END && still < 0 && err != NULL)
         *err = gone;
     return status == ANNAL_END && still < 0 ? still : status;
@@ -309,13 +316,13 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
 
 /* ---- Next ---- */
 
-/* Drop the event that was returned: it is no longer valid. */
+/* Drop the event that was returned, which is no longer valid. */
 static void pass(annal_tail *tail)
 {
     if (tail->given == NULL)
         return;
     annal__tail_stream_advance(tail->given);
-    tail->given->has_key = false; /* it is still at the top */
+    tail->given->has_key = false; /* the stream is still at the top */
     tail->given = NULL;
 }
 
@@ -326,7 +333,7 @@ static annal_status look(annal_tail *tail, annal_event *out_event, annal_error *
                            : look_at_many(tail, out_event, err);
 }
 
-/* Release memory when there is nothing to read for now, in a crowd. */
+/* Free memory in a crowd when no event can be read for now. */
 static void rest(annal_tail *tail)
 {
     for (struct stream *at = tail->streams.open_first; at != NULL; at = at->open_behind)
@@ -370,7 +377,7 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
         if (turn)
             annal__hub_turn_give(&tail->listener);
         if (annal__hub_unflag(&tail->listener))
-            continue; /* rule (4) */
+            continue; /* rule (4): look again */
         int64_t now = annal__clock_monotonic_us();
         if (now >= until_us)
             return ANNAL_END;
@@ -429,7 +436,7 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
     (void)committed_us;
     (void)err;
     if (stream == NULL || stream->latest.file[0] == '\0')
-        return ANNAL_OK; /* it was deleted, or is not wanted */
+        return ANNAL_OK; /* the session was deleted, or the tail does not follow it */
     first_seen(tail, stream);
     memcpy(stream->file, entry->file, sizeof stream->file);
     stream->next_seq = entry->seq + 1 > stream->first_seq ? entry->seq + 1 : stream->first_seq;
@@ -453,8 +460,9 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
     if (name.len == 0)
         return annal__fail(err, ANNAL_ERR_INVALID, "commit a tail: it has no cursor");
     if (annal__session_list_is_read_only(tail->store))
-        return annal__fail(err, ANNAL_ERR_IO, "cursor '%s': store %s is open for reading only",
-                           tail->cursor, annal_store_path(tail->store));
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "commit cursor '%s': store %s is open for reading only", tail->cursor,
+                           annal_store_path(tail->store));
     if (!tail->is_dirty)
         return ANNAL_OK;
     annal_status status = annal__tail_file_begin(&text, name, clock->wall_us(clock->arg));
@@ -489,13 +497,13 @@ static annal_status take_types(annal_tail *tail, const annal_tail_options *optio
         return ANNAL_OK;
     streams->types = annal__zalloc(options->type_count * sizeof *streams->types);
     if (streams->types == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "tail: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open a tail: out of memory");
     for (size_t i = 0; i < options->type_count; i++) {
         annal_slice type = options->types[i];
         if (type.len == 0 || type.len >= sizeof streams->types[i] ||
             memchr(type.ptr, '\0', type.len) != NULL)
-            return annal__fail(err, ANNAL_ERR_INVALID, "tail: '%.*s' is not a valid event type",
-                               ANNAL_FMT(type));
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "open a tail: '%.*s' is not a valid event type", ANNAL_FMT(type));
         memcpy(streams->types[i], type.ptr, type.len);
     }
     streams->type_count = options->type_count;
@@ -507,12 +515,14 @@ static annal_status check_options(const annal_tail_options *options, annal_error
     int beginnings =
         (options->from_seq > 0) + (options->from_us != 0) + (options->last > 0) + options->from_now;
     if (beginnings > 1)
-        return annal__fail(err, ANNAL_ERR_INVALID, "tail: more than one starting point");
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "open a tail: more than one starting point was given");
     if (options->from_seq > 0 && options->session_count != 1)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "tail: a seq to begin at needs exactly one session");
+                           "open a tail: to begin at a seq, name exactly one session");
     if (options->last > ANNAL_TAIL_LAST_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "tail: begin more than %llu events before the end",
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "open a tail: it can begin with at most the last %llu events",
                            (unsigned long long)ANNAL_TAIL_LAST_MAX);
     for (size_t i = 0; i < options->session_count; i++) {
         annal_status status = annal_session_id_check(options->sessions[i], err);
@@ -574,7 +584,7 @@ static annal_status begin_each(annal_tail *tail, const annal_tail_options *optio
     return status;
 }
 
-/* Choose where each stream begins. */
+/* Choose the event at which each stream begins. */
 static annal_status begin(annal_tail *tail, const annal_tail_options *options, annal_error *err)
 {
     annal_status status = ANNAL_ERR_NOTFOUND;

@@ -27,14 +27,16 @@ static annal_status path_of(annal_store *store, annal_slice name, struct buf *ou
     annal__buf_clear(out);
     annal_status status = annal__buf_printf(out, "%s/" FOLDER "/%.*s" SUFFIX,
                                             annal_store_path(store), ANNAL_FMT(name));
-    return status < 0 ? annal__fail(err, status, "cursor '%.*s'", ANNAL_FMT(name)) : ANNAL_OK;
+    return status < 0
+               ? annal__fail(err, status, "compose the path of cursor '%.*s'", ANNAL_FMT(name))
+               : ANNAL_OK;
 }
 
 static annal_status check_name(annal_slice name, annal_error *err)
 {
     annal_status status = annal_session_id_check(name, err);
     if (status < 0)
-        annal__error_context(err, "the name of a cursor");
+        annal__error_context(err, "check the name of a cursor");
     return status;
 }
 
@@ -56,7 +58,7 @@ annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *ou
     status =
         annal__buf_printf(&path, "%s/locks/cursor.%.*s", annal_store_path(store), ANNAL_FMT(name));
     if (status < 0) {
-        status = annal__fail(err, status, "cursor '%.*s'", ANNAL_FMT(name));
+        status = annal__fail(err, status, "lock cursor '%.*s'", ANNAL_FMT(name));
         goto done;
     }
     fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
@@ -121,13 +123,14 @@ done:
 
 static annal_status fail_corrupt(annal_slice name, annal_error *err)
 {
-    return annal__fail(
-        err, ANNAL_ERR_CORRUPT,
-        "cursor '%.*s': its file is damaged; delete it, and its reader starts from the beginning",
-        ANNAL_FMT(name));
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "read cursor '%.*s': its file is damaged; delete it, and its reader starts "
+                       "from the beginning",
+                       ANNAL_FMT(name));
 }
 
-/* Read "ID":{"seq":N,"h":"…","file":"…"} with a comma or without; h may be null. */
+/* Read a line "ID":{"seq":N,"h":"…","file":"…"}, with or without a comma at its end; h may be
+ * null. */
 static bool read_entry(const char *line, char session[ANNAL_SESSION_ID_BYTES_MAX + 1],
                        struct cursor_entry *out)
 {
@@ -150,7 +153,7 @@ static bool read_entry(const char *line, char session[ANNAL_SESSION_ID_BYTES_MAX
     return annal_session_id_check(out->session, NULL) == ANNAL_OK;
 }
 
-/* Read the first line: …"committed":"T","sessions":{ */
+/* Read the first line, which ends with "committed":"T","sessions":{ */
 static bool read_begin(const char *line, annal_slice name, int64_t *out_committed_us)
 {
     char committed[ANNAL_TIME_BYTES] = "";
@@ -193,7 +196,7 @@ static annal_status read_lines(char *text, annal_slice name, cursor_entry_fn fn,
     return status;
 }
 
-/* Check the last line, which has the hash of the rest, and cut it off. */
+/* Check the last line, which has the hash of the lines before it, and cut it off. */
 static bool take_end(struct buf *text)
 {
     char end[sizeof END + 24];
@@ -257,7 +260,7 @@ annal_status annal__tail_file_publish(annal_store *store, annal_slice name, stru
     if (status == ANNAL_OK)
         status = annal__buf_printf(&path, "%s/" FOLDER, annal_store_path(store));
     if (status < 0) {
-        status = annal__fail(err, status, "cursor '%.*s'", ANNAL_FMT(name));
+        status = annal__fail(err, status, "write cursor '%.*s'", ANNAL_FMT(name));
         goto done;
     }
     status = annal__io_make_dir(io, path.ptr, err);
@@ -319,7 +322,7 @@ static annal_status visit(annal_store *store, const char *name, annal_tail_curso
     annal_status status =
         annal__tail_file_read(store, cursor.name, count_entry, &cursor, &cursor.committed_us, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* dropped in the meantime */
+        return ANNAL_OK; /* the cursor was dropped in the meantime */
     if (status == ANNAL_ERR_CORRUPT)
         cursor = (annal_tail_cursor){.name = cursor.name, .damaged = true};
     else if (status < 0)
@@ -389,10 +392,12 @@ annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_
     const struct io *io = annal__store_io(store);
     struct buf path = {0};
     int fd = -1;
-    annal_status status = annal__session_list_is_read_only(store)
-                              ? annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
-                                            annal_store_path(store))
-                              : annal__tail_file_lock(store, name, &fd, err);
+    annal_status status =
+        annal__session_list_is_read_only(store)
+            ? annal__fail(err, ANNAL_ERR_IO,
+                          "remove cursor '%.*s': store %s is open for reading only",
+                          ANNAL_FMT(name), annal_store_path(store))
+            : annal__tail_file_lock(store, name, &fd, err);
     if (status == ANNAL_OK)
         status = path_of(store, name, &path, err);
     if (status == ANNAL_OK && io->unlink(io->arg, path.ptr) < 0)

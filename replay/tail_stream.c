@@ -47,7 +47,7 @@ static void unlist_open(struct streams *streams, struct stream *stream)
     streams->open_count--;
 }
 
-/* Remember the place of the cursor, if it can be opened again there. */
+/* Remember the position of the cursor, if the journal can be opened again at it. */
 static void keep_place(struct stream *stream)
 {
     stream->place = annal_cursor_position(stream->cursor);
@@ -121,7 +121,7 @@ annal_status annal__tail_stream_identify(struct streams *streams, struct stream 
         return ANNAL_OK;
     annal__tail_stream_close(streams, stream);
     if (stream->file[0] != '\0' && strcmp(info.replaces, stream->file) == 0) {
-        memcpy(stream->file, info.file, sizeof stream->file); /* it was converted */
+        memcpy(stream->file, info.file, sizeof stream->file); /* the journal was converted */
         stream->has_h = stream->must_prove = stream->has_place = false;
         return ANNAL_OK;
     }
@@ -139,10 +139,8 @@ void annal__tail_stream_restart(const struct streams *streams, struct stream *st
     stream->has_h = stream->must_prove = stream->has_place = false;
 }
 
-/*
- * Read event next_seq - 1, before which the cursor is. *out_same: it is the event that was returned
- * last.
- */
+/* Read event next_seq - 1, before which the cursor is. *out_same says whether it is the event that
+ * was returned last. */
 static annal_status prove(struct stream *stream, bool *out_same, annal_error *err)
 {
     annal_event event;
@@ -161,7 +159,8 @@ static annal_status open_at_place(struct streams *streams, struct stream *stream
                                 place->h_before, &stream->cursor, err);
 }
 
-/* Open the journal after the last returned event. *out_same: this event is in it. */
+/* Open the journal after the event that was returned last. *out_same says whether the journal
+ * contains that event. */
 static annal_status open_behind(struct streams *streams, struct stream *stream, bool *out_same,
                                 annal_error *err)
 {
@@ -188,7 +187,8 @@ static annal_status resolve(struct streams *streams, struct stream *stream, anna
         return status;
     if (!is_restarted && claimed && stream->must_prove)
         annal__tail_stream_restart(streams, stream);
-    stream->has_h = false; /* the file is the same: the event may have been damaged since */
+    /* the file is the same: the event may have been damaged in the meantime */
+    stream->has_h = false;
     return ANNAL_OK;
 }
 
@@ -245,7 +245,7 @@ static annal_status read_on(struct streams *streams, struct stream *stream, anna
         }
         if (status != ANNAL_OK)
             return status;
-        if (event.seq > stream->upto) { /* damage precedes it, and is returned first */
+        if (event.seq > stream->upto) { /* damage precedes the event, and is returned first */
             annal__tail_stream_close(streams, stream);
             return ANNAL_END;
         }
@@ -292,17 +292,14 @@ void annal__tail_stream_advance(struct stream *stream)
 
 enum { REACH_FACTOR = 8 };
 
-/*
- * A search from the end, in pieces of growing length, so that the bytes read are a small multiple
- * of the bytes found, whatever the length of the session. fn examines an event; it returns false
- * when the search has gone far enough.
- */
+/* A search from the end of a session, in pieces of growing length, so that the bytes read are a
+ * small multiple of the bytes that were searched for, whatever the length of the session. */
 struct look_back {
     struct streams *streams;
     struct stream *stream;
     uint64_t last_seq;
     uint64_t reach;
-    uint64_t from_seq; /* first event of the piece */
+    uint64_t from_seq; /* seq of the first event of the piece */
 };
 
 static bool reach_back(struct look_back *back)
@@ -316,9 +313,8 @@ static bool reach_back(struct look_back *back)
     return true;
 }
 
-/*
- * Return the next event of the piece of *cursor, which is NULL at first; ANNAL_END after the last.
- */
+/* Return the next event of the piece; ANNAL_END after the last. *cursor is NULL at first, and is
+ * closed by the caller. */
 static annal_status next_of_piece(const struct look_back *back, annal_cursor **cursor,
                                   annal_event *out_event, annal_error *err)
 {
@@ -327,7 +323,7 @@ static annal_status next_of_piece(const struct look_back *back, annal_cursor **c
         status = annal_cursor_open(back->streams->store, session_of(back->stream), back->from_seq,
                                    cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_END; /* deleted in the meantime */
+        return ANNAL_END; /* the session was deleted in the meantime */
     do {
         if (status >= 0)
             status = annal__cursor_next_json(*cursor, out_event, err);
@@ -386,10 +382,8 @@ static void put_last(struct lasts *lasts, struct last last)
     heap[at] = last;
 }
 
-/*
- * Collect the last wanted events of one piece in a ring. *out_far: no event before it can be
- * wanted.
- */
+/* Collect the last events of a wanted type of one piece in a ring of lasts->want events. *out_far
+ * says whether earlier pieces need not be read. */
 static annal_status collect_piece(const struct look_back *back, const struct lasts *lasts,
                                   struct last *ring, size_t *out_count, bool *out_far,
                                   annal_error *err)
@@ -421,7 +415,9 @@ annal_status annal__tail_stream_seek_last(struct streams *streams, struct stream
     bool far = false;
     struct last *ring = annal__realloc_array(NULL, lasts->want, sizeof *ring);
     if (ring == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "the last %zu events: out of memory", lasts->want);
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "find the last %zu events of session '%s': out of memory", lasts->want,
+                           stream->named.name);
     stream->next_seq = last_seq < stream->first_seq ? stream->first_seq : last_seq + 1;
     while (status == ANNAL_END && !far && reach_back(&back))
         status = collect_piece(&back, lasts, ring, &count, &far, err);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Travel: one state that moves to any event of a session's past, and back.
+ * Move one state forward and back through the events of a session.
  *
- * (1) No event can be undone. So on the way to a place, travel keeps keyframes: states that do not
- *     change, one every KEYFRAME_EVENTS over the last WINDOW_EVENTS before that place, and, if the
- *     way there is long, FAR_KEYFRAMES spread over it. A keyframe is a database over the pages of
- *     the previous keyframe, and contains only what was written since; the shown state is over the
- *     newest keyframe.
- * (2) To move to a place is to fold from the nearest of three: the shown state, the newest keyframe
- *     that is not after the place, a snapshot. If one of the first two is within WINDOW_EVENTS, no
- *     snapshot is looked for.
- * (3) Keyframes after the place are dropped, so that they stay in order. Stepping back event by
- *     event folds at most KEYFRAME_EVENTS for each step, and more than that once in WINDOW_EVENTS
- *     steps; a leap back folds about the FAR_KEYFRAMES-th part of the way.
+ * (1) Events cannot be undone. So while it folds to an event, travel keeps keyframes: states that
+ *     do not change any more, one every KEYFRAME_EVENTS events over the last WINDOW_EVENTS events,
+ *     and, if many events are folded, up to FAR_KEYFRAMES spread over the events before those. A
+ *     keyframe is a database over the pages of the previous keyframe, and contains only the pages
+ *     that were written since; the shown state is over the newest keyframe.
+ * (2) To move to an event, travel folds from the nearest of three states before it: the shown
+ *     state, the newest keyframe, a snapshot. If the shown state or the keyframe is within
+ *     WINDOW_EVENTS, no snapshot is looked for.
+ * (3) Keyframes after the event are dropped, so that keyframes stay in order. A step back by one
+ *     event folds at most KEYFRAME_EVENTS events, and more only once in WINDOW_EVENTS steps. A far
+ *     move back folds about 1/FAR_KEYFRAMES of the events that were folded before.
  */
 #include "index/sys/open.h"
 #include "index/sys/pack.h"
@@ -28,7 +28,7 @@ enum {
     KEYFRAME_EVENTS = 64,
     WINDOW_EVENTS = 512,
     NEAR_KEYFRAMES = WINDOW_EVENTS / KEYFRAME_EVENTS,
-    FAR_EVENTS = 2048, /* minimum between two of FAR_KEYFRAMES */
+    FAR_EVENTS = 2048, /* minimum of events between two of the FAR_KEYFRAMES */
     FAR_KEYFRAMES = 8,
     KEYFRAMES_MAX = 2 * (NEAR_KEYFRAMES + FAR_KEYFRAMES)
 };
@@ -43,7 +43,7 @@ struct annal_travel {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_replay_options options;
     const annal_pack *core;
-    struct folding here; /* without a state after a failure */
+    struct folding here; /* the shown state and its cursor; here.state is NULL after a failure */
     uint64_t seq;
     struct keyframe keyframes[KEYFRAMES_MAX];
     size_t keyframe_count;
@@ -66,7 +66,7 @@ static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *
     return annal__state_page(arg, page, out, err);
 }
 
-/* Show a state over the newest keyframe from now on. */
+/* Show a new state over the newest keyframe. */
 static annal_status show_keyframe(annal_travel *travel, annal_error *err)
 {
     const struct keyframe *keyframe = newest_keyframe(travel);
@@ -79,7 +79,8 @@ static annal_status show_keyframe(annal_travel *travel, annal_error *err)
     return status;
 }
 
-/* Turn the shown state into a keyframe, and show a new state over it. */
+/* Turn the shown state into a keyframe, and show a new state over it. If all keyframes are in use,
+ * do nothing. */
 static annal_status set_keyframe(annal_travel *travel, annal_error *err)
 {
     if (travel->keyframe_count == KEYFRAMES_MAX)
@@ -89,7 +90,7 @@ static annal_status set_keyframe(annal_travel *travel, annal_error *err)
     return show_keyframe(travel, err);
 }
 
-/* Stop showing a state, and drop all keyframes except the first `keep`, and those after seq. */
+/* Drop the shown state, the keyframes after seq, and all keyframes except the first `keep`. */
 static void drop(annal_travel *travel, uint64_t seq, size_t keep)
 {
     annal__fold_done(&travel->here);
@@ -122,7 +123,7 @@ static annal_status set_far_keyframes(annal_travel *travel, uint64_t seq, annal_
     return status;
 }
 
-/* Rule (1). */
+/* Fold to seq and set keyframes on the way, rule (1). */
 static annal_status fold_with_keyframes(annal_travel *travel, uint64_t seq, annal_error *err)
 {
     uint64_t at = seq - travel->seq > WINDOW_EVENTS ? seq - WINDOW_EVENTS : travel->seq;
@@ -163,7 +164,7 @@ static annal_status go_from_snapshot(annal_travel *travel, struct folding *begun
     return fold_with_keyframes(travel, seq, err);
 }
 
-/* Rule (2). */
+/* Move to seq from the nearest state, rule (2). */
 static annal_status go(annal_travel *travel, uint64_t seq, annal_error *err)
 {
     struct folding begun = {0};

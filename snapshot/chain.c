@@ -10,37 +10,39 @@
 #include <errno.h>
 #include <string.h>
 
-/* pieces in which the body of a file is read and checked */
+/* Number of bytes of a snapshot's file that are read and hashed at a time. */
 #define PIECE_BYTES  ((size_t)256 << 10)
 #define CACHE_WAYS   4
-#define CACHE_DELTAS 2048 /* frames of one page: 8 MiB */
-#define CACHE_WHOLE  256  /* frames of up to four pages: 4 MiB */
-#define LAYERS_MAX   128  /* for any number; rule (3) needs 96 */
+#define CACHE_DELTAS 2048 /* number of cached deltas, of one page each: 8 MiB */
+/* number of cached frames of whole pages, of up to four pages each: 4 MiB */
+#define CACHE_WHOLE 256
+/* maximum number of layers; the numbering needs at most 96 (container.c, rule 3) */
+#define LAYERS_MAX 128
 
 struct layer {
-    uint64_t id; /* unique among all layers that this chain ever had */
+    uint64_t id; /* number that no other layer of this chain ever had */
     struct snapshot_header header;
     struct snapshot_directory directory;
-    const char *body; /* in row or bytes; NULL: in the file */
+    const char *body; /* body of the snapshot, in `row` or `bytes`; NULL: it is in the file */
     annal_slice row;
     struct buf bytes;
-    int fd; /* -1: no file */
+    int fd; /* descriptor of the snapshot's file; -1: the snapshot has no file */
 };
 
 struct msgpack_value {
-    uint64_t layer; /* id of a layer; 0: empty */
+    uint64_t layer; /* id of the layer; 0: this entry is empty */
     uint32_t frame;
-    uint32_t used; /* last use; see cache.now */
+    uint32_t used; /* value of cache.now when the entry was last used */
     char *pages;
 };
 
-/* id of a layer; 0: empty */
+/* Frames that were unpacked recently. Adjacent pages of a body have many bases in common, and a
+ * fold returns to pages for which SQLite's cache had no room. */
 struct cache {
-    struct msgpack_value *frames; /* sets of CACHE_WAYS */
+    struct msgpack_value *frames; /* sets of CACHE_WAYS entries */
     size_t count;
-    size_t bytes; /* bytes of one entry */
-    /* Frames that were unpacked recently. Adjacent pages of a body have many bases in common,
-     * and a fold returns to pages for which SQLite's cache had no room. */
+    size_t bytes; /* bytes of the pages of one entry */
+    /* number of lookups */
     uint32_t now;
 };
 
@@ -71,7 +73,7 @@ static void cache_done(struct cache *cache)
     annal__free(cache->frames);
 }
 
-/* Return the pages of a frame, or NULL; *out_place is where to put them. */
+/* Return the cached pages of a frame, or NULL; then *out_place is the entry to put them into. */
 static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t frame,
                               struct msgpack_value **out_place)
 {
@@ -92,7 +94,8 @@ static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t fram
     return NULL;
 }
 
-/* Return room for the pages of a frame, which are valid after cache_fill(); NULL: no memory. */
+/* Return the memory for the pages of a frame, which cache_fill() makes valid; NULL: out of
+ * memory. */
 static char *cache_room(const struct cache *cache, struct msgpack_value *place)
 {
     place->layer = 0;
@@ -178,11 +181,12 @@ void annal__chain_unref(struct chain *chain)
 
 static annal_status damaged(const struct layer *layer, const char *why, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "the snapshot at event %llu: %s",
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "read the snapshot at event %llu: %s",
                        (unsigned long long)layer->header.seq, why);
 }
 
-/* Hash the file of a layer piece by piece, and copy its directory to out on the way. */
+/* Hash the file of a layer piece by piece and compare the hash with the header's; copy the
+ * directory in it to out. */
 static annal_status check_file(const struct io *io, const struct layer *layer, struct buf *out,
                                annal_error *err)
 {
@@ -199,7 +203,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
         size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
         ssize_t got = annal__io_read_full(io, layer->fd, piece, want, at);
         if (got != (ssize_t)want) {
-            /* bad sectors are damage; a file that cannot be read at the moment is not damaged */
+            /* a bad sector is damage; after another failed read the file may be undamaged */
             status = got < 0 && errno != EIO
                          ? annal__fail_errno(err, "cannot read the snapshot at %llu",
                                              (unsigned long long)header->seq)
@@ -219,7 +223,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
     return status;
 }
 
-/* Open a layer, which takes ownership of the row. */
+/* Open the layer of a row, and check all its bytes. The layer owns the row after that. */
 static annal_status layer_open(const struct storage *shelf, struct shelf_row *row,
                                struct layer *layer, annal_error *err)
 {
@@ -248,7 +252,7 @@ static annal_status layer_open(const struct storage *shelf, struct shelf_row *ro
     return status;
 }
 
-/* Find the row of the snapshot against which the last layer is stored. */
+/* Find the row of the base of the last layer. */
 static annal_status base_row(const struct storage *shelf, const struct layer *last,
                              struct shelf_row *out_row, annal_error *err)
 {
@@ -312,7 +316,7 @@ const struct snapshot_directory *annal__chain_directory(const struct chain *chai
     return &chain->layers[layer].directory;
 }
 
-/* Return the bytes of a frame: a slice of the body, or read into chain->frame. */
+/* Return the bytes of a frame: in the body, or read into chain->frame. */
 static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
                                 const struct snapshot_frame *frame, const char **out_bytes,
                                 annal_error *err)
@@ -360,7 +364,7 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
 static annal_status page_within(struct chain *chain, size_t layer, uint32_t page, uint32_t most,
                                 char *out, uint32_t *out_cost, annal_error *err);
 
-/* Unpack a delta. Each base costs less than the page, so the recursion ends. */
+/* Unpack a delta. Each base has a smaller cost than the delta, so the recursion ends. */
 static annal_status unpack_delta(struct chain *chain, size_t at, const struct snapshot_frame *frame,
                                  char *out, annal_error *err)
 {
@@ -395,7 +399,7 @@ static annal_status delta_page(struct chain *chain, size_t at, const struct snap
     annal_status status = unpack_delta(chain, at, &layer->directory.frames[entry->frame], out, err);
     if (status < 0)
         return status;
-    /* Unpacking its bases may have used the slot that was found before. */
+    /* Unpacking the bases may have used the entry that was found before. */
     char *room = NULL;
     if (cache_find(&chain->deltas, layer->id, entry->frame, &place) == NULL)
         room = cache_room(&chain->deltas, place);
@@ -431,7 +435,7 @@ annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page,
     return page_within(chain, layer, page, SNAPSHOT_COST_MAX, out, out_cost, err);
 }
 
-/* ---- Growing ---- */
+/* ---- Adding a layer ---- */
 
 annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
                                const struct snapshot_header *header, struct buf *body, size_t base,
@@ -462,7 +466,7 @@ annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
     return ANNAL_OK;
 }
 
-/* ---- As a source ---- */
+/* ---- The pages as a source of a state ---- */
 
 static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *err)
 {

@@ -66,7 +66,8 @@
 #define MAGIC        "ANNALSN\n"
 #define VERSION      3u
 #define FLAG_IN_FILE 1u
-/* mostly ids and hashes: higher levels take longer and save only a hundredth */
+/* compression level of whole pages, which contain mostly ids and hashes: higher levels take longer
+ * and save only one percent */
 #define LEVEL_WHOLE   1
 #define LEVEL_DELTA   3
 #define HEADER_HASHED (SNAPSHOT_HEADER_BYTES - 8)
@@ -182,7 +183,7 @@ struct body_writer {
     ZSTD_CCtx *zstd;
     struct buf frames;
     struct buf directory;
-    uint32_t last; /* last number in the directory */
+    uint32_t last; /* last page number in the directory */
     char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
     char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_PAGE_BYTES)];
 };
@@ -231,7 +232,8 @@ static annal_status put_page(struct body_writer *packer, uint32_t page)
     return put_number(&packer->directory, coded);
 }
 
-/* Compress into packer->frame. Returns the number of bytes, or 0 if there is no memory. */
+/* Compress len bytes into packer->frame, with the first `prefix` bytes of packer->prefix as zstd
+ * prefix. Return the number of bytes, or 0 if memory is exhausted. */
 static size_t compress(struct body_writer *packer, const char *raw, size_t len, size_t prefix)
 {
     size_t code = ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel,
@@ -273,7 +275,7 @@ annal_status annal__container_body_writer_delta(struct body_writer *packer, uint
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = put_page(packer, bases[i].page);
     *out_added = true;
-    return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "write a snapshot") : ANNAL_OK;
 }
 
 annal_status annal__container_body_writer_whole(struct body_writer *packer, uint32_t page,
@@ -289,7 +291,7 @@ annal_status annal__container_body_writer_whole(struct body_writer *packer, uint
         status = put_number(&packer->directory, 1);
     if (status >= 0)
         status = put_page(packer, page);
-    return status < 0 ? annal__fail(err, status, "a snapshot") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "write a snapshot") : ANNAL_OK;
 }
 
 annal_status annal__container_body_writer_end(struct body_writer *packer,
@@ -301,7 +303,7 @@ annal_status annal__container_body_writer_end(struct body_writer *packer,
     if (status >= 0)
         status = annal__buf_append_slice(out, annal__buf_slice(&packer->directory));
     if (status < 0)
-        return annal__fail(err, status, "a snapshot");
+        return annal__fail(err, status, "write a snapshot");
     header->directory_bytes = packer->directory.len;
     header->body_bytes = out->len - start;
     header->body_hash = annal__hash(out->len == start ? "" : out->ptr + start, out->len - start, 0);
@@ -329,7 +331,7 @@ static uint64_t next_number(struct numbers *numbers)
     return 0;
 }
 
-/* Read the number of a page, which is stored as the difference from last. */
+/* Read the number of a page, which is stored as the difference from *last, and set *last to it. */
 static uint32_t next_page(struct numbers *numbers, uint32_t *last)
 {
     uint64_t coded = next_number(numbers);
@@ -353,7 +355,8 @@ static bool is_good_frame(const struct snapshot_header *header, const struct sna
            frame->bytes <= SNAPSHOT_FRAME_BYTES_MAX && frame->bytes <= end - frame->offset;
 }
 
-/* Read one frame, its pages and its bases. There is room: each takes at least one byte. */
+/* Read one frame, its pages and its bases. The arrays of the directory have room for them, because
+ * each takes at least one byte. */
 static void read_frame(struct numbers *numbers, const struct snapshot_header *header,
                        struct snapshot_directory *directory, uint64_t *offset, uint32_t *last)
 {
@@ -484,10 +487,8 @@ void annal__container_body_reader_free(struct body_reader *unpacker)
     annal__free(unpacker);
 }
 
-/*
- * Return whether zstd would take the bytes for one of its own dictionaries; no page of a database
- * begins like that.
- */
+/* Return whether zstd would treat the bytes as one of its own dictionaries; no page of a database
+ * begins like one. */
 static bool is_dictionary(const char *prefix, size_t len)
 {
     return len >= 4 && get(prefix, 4) == ZSTD_MAGIC_DICTIONARY;
@@ -498,7 +499,8 @@ annal_status annal__container_body_read_frame(struct body_reader *unpacker,
                                               const char *prefix, char *out, annal_error *err)
 {
     size_t raw = frame->pages * PAGE, prefix_len = frame->bases * PAGE, code = 0;
-    if (!is_dictionary(prefix, prefix_len)) { /* saves a dictionary object for each frame */
+    /* quicker than ZSTD_DCtx_refPrefix(), which creates a dictionary for each frame */
+    if (!is_dictionary(prefix, prefix_len)) {
         code = ZSTD_decompress_usingDict(unpacker->zstd, out, raw, bytes, frame->bytes, prefix,
                                          prefix_len);
     } else {
@@ -508,6 +510,6 @@ annal_status annal__container_body_read_frame(struct body_reader *unpacker,
     }
     if (!ZSTD_isError(code) && code == raw)
         return ANNAL_OK;
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "a page of a snapshot does not unpack: %s",
-                       ZSTD_isError(code) ? ZSTD_getErrorName(code) : "another length");
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "decompress a page of a snapshot: %s",
+                       ZSTD_isError(code) ? ZSTD_getErrorName(code) : "its length is wrong");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of one snapshot. The essay in container.c describes the layout. */
+/* The bytes of one snapshot. The comment at the top of container.c describes them. */
 #ifndef SNAPSHOT_CONTAINER_H
 #define SNAPSHOT_CONTAINER_H
 
@@ -9,14 +9,18 @@
 
 #define SNAPSHOT_HEADER_BYTES 144
 #define SNAPSHOT_PAGE_BYTES   4096
-#define SNAPSHOT_PAGES_MAX    ((uint64_t)1 << 24) /* 64 GiB; larger states have no snapshots */
-#define SNAPSHOT_BLOCK_PAGES  4                   /* maximum of whole pages in one frame */
-#define SNAPSHOT_BASES_MAX    3                   /* maximum of bases of one page */
-#define SNAPSHOT_COST_MAX     16                  /* maximum of frames to unpack for one page */
-/* Limits of what is written; they are below the limits of what may be read. */
-#define SNAPSHOT_PACK_COST       8
-#define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20) /* a larger body goes to a file */
-#define SNAPSHOT_FILE_ID_BYTES   32                /* hex digits */
+/* maximum size of a state in pages, 64 GiB; larger states get no snapshots */
+#define SNAPSHOT_PAGES_MAX ((uint64_t)1 << 24)
+/* maximum number of pages in a frame of whole pages */
+#define SNAPSHOT_BLOCK_PAGES 4
+#define SNAPSHOT_BASES_MAX   3 /* maximum number of bases of a delta */
+/* maximum number of frames to unpack for one page */
+#define SNAPSHOT_COST_MAX 16
+/* Limits of what is written; what is read may exceed them, up to the limits above. */
+#define SNAPSHOT_PACK_COST 8
+/* a larger body is stored in a file instead of the row */
+#define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20)
+#define SNAPSHOT_FILE_ID_BYTES   32 /* digits of a file id as text */
 #define SNAPSHOT_RADIX           4
 #define SNAPSHOT_BODY_BYTES_MAX  ((size_t)1 << 32)
 #define SNAPSHOT_FRAME_BYTES_MAX ((size_t)SNAPSHOT_BLOCK_PAGES * SNAPSHOT_PAGE_BYTES + 1024)
@@ -24,30 +28,31 @@
 struct snapshot_header {
     bool in_file;
     uint64_t seq;
-    uint64_t offset; /* offset at which event seq + 1 begins */
+    uint64_t offset; /* offset in the journal at which event seq + 1 begins */
     uint64_t h;      /* hash of event seq */
     char file[SNAPSHOT_FILE_ID_BYTES + 1];
     uint64_t pack_version;
-    uint64_t raw_bytes; /* bytes of the image: its last page may be shorter than the others */
+    /* bytes of the image; the last page of the image may be shorter than a page */
+    uint64_t raw_bytes;
     uint64_t body_bytes;
-    uint64_t directory_bytes; /* bytes at the end of the body */
+    uint64_t directory_bytes; /* bytes of the directory at the end of the body */
     uint64_t number;
     uint64_t stride;    /* difference to the number of the previous snapshot */
-    uint64_t base_seq;  /* or 0 */
+    uint64_t base_seq;  /* seq of the base; 0: no base */
     uint64_t base_hash; /* header_hash of the base */
     uint64_t body_hash;
     int64_t created_us;
     uint64_t header_hash; /* set by annal__container_header_write() and _read() */
 };
 
-/* Return the number of the snapshot against which this number is stored, or 0. Rule (3). */
+/* Return the number of the base of snapshot `number`, or 0 if it has none (container.c, rule 3). */
 uint64_t annal__container_base_number(uint64_t number);
 
 uint64_t annal__container_pages(const struct snapshot_header *header);
 
 void annal__container_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES]);
 
-/* Read a header. Returns NULL, or a phrase that says why this is not the header of a snapshot. */
+/* Read a header. Returns NULL, or a phrase that says why the row is not a valid snapshot. */
 const char *annal__container_header_read(annal_slice row, struct snapshot_header *out_header);
 
 /* ---- Writing a body ---- */
@@ -57,28 +62,30 @@ struct body_writer;
 annal_status annal__container_body_writer_new(struct body_writer **out_packer, annal_error *err);
 void annal__container_body_writer_free(struct body_writer *packer);
 
-/* A page of the base against which another page may be stored. */
+/* A page of the base from which a delta is computed. */
 struct packer_base {
     const char *bytes;
     uint32_t page;
-    uint32_t cost; /* frames to unpack for it */
+    uint32_t cost; /* number of frames that must be decompressed for the page */
 };
 
 /*
- * Add a page of SNAPSHOT_PAGE_BYTES as a delta against bases (up to SNAPSHOT_BASES_MAX; the base
- * that shares most with it should be last). If that takes more than `most` bytes or
- * SNAPSHOT_PACK_COST frames, nothing is added and *out_added is false. Do not add a page twice.
+ * Add a page of SNAPSHOT_PAGE_BYTES bytes as a delta against bases (up to SNAPSHOT_BASES_MAX; the
+ * base that shares most with the page should be last). If the delta would take more than `most`
+ * bytes, or more than SNAPSHOT_PACK_COST frames to unpack, nothing is added and *out_added is
+ * false. Do not add a page twice.
  */
 annal_status annal__container_body_writer_delta(struct body_writer *packer, uint32_t page,
                                                 const char *bytes, const struct packer_base *bases,
                                                 size_t count, size_t most, bool *out_added,
                                                 annal_error *err);
 
-/* Add a whole page. */
+/* Add a page without bases, in a frame of its own. */
 annal_status annal__container_body_writer_whole(struct body_writer *packer, uint32_t page,
                                                 const char *bytes, annal_error *err);
 
-/* Append the body to out, and fill body_bytes, directory_bytes, body_hash and in_file. */
+/* Append the body to out, and set body_bytes, directory_bytes, body_hash and in_file of the
+ * header. */
 annal_status annal__container_body_writer_end(struct body_writer *packer,
                                               struct snapshot_header *header, struct buf *out,
                                               annal_error *err);
@@ -89,7 +96,7 @@ annal_status annal__container_body_writer_end(struct body_writer *packer,
 struct snapshot_frame {
     uint64_t offset; /* offset in the body */
     uint32_t bytes;
-    uint32_t first_base; /* index in directory.bases */
+    uint32_t first_base; /* index of its first base in directory.bases */
     uint8_t pages;       /* number of pages in this frame */
     uint8_t bases;       /* number of bases of a delta; 0: whole pages */
     uint8_t cost;        /* 1 plus the costs of the bases */
@@ -107,18 +114,18 @@ struct snapshot_directory {
     size_t frame_count;
     struct snapshot_entry *entries; /* sorted by page */
     size_t entry_count;
-    uint32_t *bases; /* page numbers in the base */
+    uint32_t *bases; /* page numbers of the bases, in the snapshot that is the base */
     size_t base_count;
 };
 
-/* Read the directory. bytes: the last directory_bytes of the body. */
+/* Read the directory from `bytes`, the last directory_bytes of the body. */
 annal_status annal__container_directory_read(const struct snapshot_header *header,
                                              annal_slice bytes,
                                              struct snapshot_directory *out_directory,
                                              annal_error *err);
 void annal__container_directory_done(struct snapshot_directory *directory);
 
-/* Find a page. NULL: the body does not contain it. */
+/* Find a page; NULL if the body does not contain it. */
 const struct snapshot_entry *
 annal__container_directory_find(const struct snapshot_directory *directory, uint32_t page);
 
@@ -127,10 +134,8 @@ struct body_reader;
 annal_status annal__container_body_reader_new(struct body_reader **out_unpacker, annal_error *err);
 void annal__container_body_reader_free(struct body_reader *unpacker);
 
-/*
- * Unpack the pages of a frame from its bytes; prefix is the concatenation of its bases.
- * ANNAL_ERR_CORRUPT unless these are the pages that were packed.
- */
+/* Unpack the pages of a frame from its bytes to out; prefix is the content of its bases, one after
+ * the other. ANNAL_ERR_CORRUPT unless the result has the right length and checksum. */
 annal_status annal__container_body_read_frame(struct body_reader *unpacker,
                                               const struct snapshot_frame *frame, const char *bytes,
                                               const char *prefix, char *out, annal_error *err);

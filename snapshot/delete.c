@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deleting a session, in the only order that works:
+ * Delete a session, in the only order that works:
  *
  * (1) Its words are removed from search.db first: only the journal shows which words these are.
  * (2) Then the journal is deleted, durably. From here on the session is deleted, whatever fails.
  * (3) Its snapshots and artifacts are deleted next. If that fails, they are deleted automatically
  *     later. So are the copies of its logs, of which a failure is reported.
- * (4) Databases and commit logs are wiped once, after the last session. The commit logs are last,
- *     because wiping them may have to wait for a stopped process.
+ * (4) Databases and commit logs are overwritten once, after the last session. The commit logs are
+ *     last, because overwriting them may have to wait for a stopped process.
  */
 #include "snapshot/sys/delete.h"
 
@@ -68,7 +68,8 @@ void annal__delete_wipe(annal_index *index, const annal_slice *sessions, size_t 
         tell(ANNAL_DELETE_LOGS, all, &why, fn, arg);
 }
 
-/* Log a note: an annal_delete_fn for callers without their own. */
+/* Pass a failure to the log callback of the store, as an annal_delete_fn for callers without their
+ * own. */
 static void log_note(void *arg, const annal_delete_note *note)
 {
     annal_store *store = arg;

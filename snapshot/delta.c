@@ -11,31 +11,27 @@
 
 #define PAGE ((size_t)SNAPSHOT_PAGE_BYTES)
 
-/*
- * Size up to which a delta against the page itself is used at once: a few rows are new or changed.
- */
+/* Maximum bytes of a delta against the page itself that is stored at once: a few rows of the page
+ * are new or changed. */
 #define OWN_BYTES_MAX 400
 
-/*
- * Size up to which a delta against other pages is used: stored whole, among others, a page takes
- * about as much.
- */
+/* Maximum bytes of a delta against several pages; a page without bases takes about as many. */
 #define DELTA_BYTES_MAX 1400
 
 struct page_set {
     uint8_t *bits;
-    uint64_t count; /* number of pages that may be in it */
+    uint64_t count; /* number of pages that the set has a bit for */
 };
 
 struct packing {
     annal_state *state;
     struct chain *chain;
     size_t base;
-    uint64_t base_pages; /* pages of the base, or 0 */
+    uint64_t base_pages; /* number of pages of the base; 0: no base */
     struct body_writer *packer;
     struct similar_pages *similar;
     struct page_set changed;
-    /* pages to look at again when similar pages of the whole base are known */
+    /* pages that second_look() stores, when the similar pages of the whole base are known */
     struct page_set moved;
     annal_error *err;
 };
@@ -98,7 +94,8 @@ static annal_status read_base(const struct packing *packing, uint32_t page, char
                              packing->err);
 }
 
-/* Pack pages that hardly changed; leave new pages, and pages that changed more, for later. */
+/* Store a page that hardly changed as a delta against itself; leave a new page, or a page that
+ * changed more, to second_look(). */
 static annal_status first_look(struct packing *packing, uint32_t page)
 {
     char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_PAGE_BYTES];
@@ -123,7 +120,7 @@ static annal_status first_look(struct packing *packing, uint32_t page)
 
 /*
  * Find the pages against which a page may be stored: itself, and pages whose rows were moved into
- * it, the best first, as long as this costs no more than a page may.
+ * it, the best first, as many as the cost of a page allows.
  */
 static annal_status find_bases(struct packing *packing, uint32_t page, const char *now,
                                struct packer_base *bases, char *bytes, size_t *out_count)
@@ -150,7 +147,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
     return status;
 }
 
-/* Store a page against some pages of the base, or else whole. */
+/* Store a page as a delta against some pages of the base, or else without bases. */
 static annal_status second_look(struct packing *packing, uint32_t page)
 {
     char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];

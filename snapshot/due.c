@@ -15,7 +15,8 @@
 
 #include <string.h>
 
-/* Name of a row of _reductions: the names under which C reducers save have no space. */
+/* Value of `reducer` in the rows of _reductions that note where a snapshot did not fit. The names
+ * of C reducers contain no space, so it is not one of these. */
 #define REFUSED ANNAL_SLICE("refused snapshot")
 
 static uint32_t version_of(annal_index *index)
@@ -53,24 +54,21 @@ static annal_status look_up_refused(annal_index *index, annal_slice session, str
     return ANNAL_OK;
 }
 
-/*
- * Note a header: an annal__snapshot_row_fn. Whether the snapshot is valid is checked when the next
- * snapshot is taken.
- */
+/* Read the header of a row into *arg, as an annal__snapshot_row_fn. Whether the snapshot is valid
+ * is checked when the next snapshot is taken. */
 static int note_header(void *arg, const annal__snapshot_row *row)
 {
     struct snapshot_header *header = arg;
-    annal_slice whole = {row->head.ptr, (size_t)row->bytes}; /* only a header is read */
+    /* the complete length is needed for a check; only the header's bytes are read */
+    annal_slice whole = {row->head.ptr, (size_t)row->bytes};
     if (row->head.len < SNAPSHOT_HEADER_BYTES ||
         annal__container_header_read(whole, header) != NULL || header->seq != row->seq)
         *header = (struct snapshot_header){0};
     return 0;
 }
 
-/*
- * Find since when events have waited: imported events may be old, but they wait only since their
- * journal exists.
- */
+/* Find out since when the first event after the snapshot has waited for a snapshot: since its time
+ * or, if it is an older imported event, since the journal was created. */
 static annal_status look_up_since(annal_store *store, annal_slice session,
                                   const struct snapshot_header *header,
                                   const annal_session_info *info, int64_t *out_us, annal_error *err)
@@ -85,7 +83,7 @@ static annal_status look_up_since(annal_store *store, annal_slice session,
         status = annal_cursor_next(cursor, &event, err);
     *out_us = status == ANNAL_OK && event.ts_us > info->created_us ? event.ts_us : info->created_us;
     annal_cursor_close(cursor);
-    /* No failure here: the snapshot writer reports damage and snapshots of another journal. */
+    /* Not a failure here: the snapshot writer reports damage, and snapshots of another journal. */
     return status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
                    status == ANNAL_ERR_NOTFOUND
                ? ANNAL_OK
@@ -102,7 +100,8 @@ static bool passes(uint64_t distance, uint64_t grown, uint64_t end)
     return grown >= end || (end - grown) / distance != end / distance;
 }
 
-/* Return whether reading the newest snapshot from the index is worth it. */
+/* Return whether a snapshot may be due, so that it is worth reading the newest snapshot from the
+ * index. */
 static bool may_be_due(const annal_snapshot_policy *policy, const struct due *due,
                        const struct snapshot_mark *grown, int64_t now_us)
 {
@@ -170,10 +169,8 @@ struct overdue_call {
     void *arg;
 };
 
-/*
- * Report a session that is overdue: an annal_session_fn. A journal that cannot be read is reported
- * elsewhere.
- */
+/* Report a session if a snapshot of it is due, as an annal_session_fn. A journal that cannot be
+ * read is reported elsewhere. */
 static int report_overdue(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;

@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whether a snapshot of a session is due now, judged from outside: only from its journal, its
- * newest snapshot and the clock, so that any process finds what others left.
- */
+/* Find out whether a snapshot of a session is due, only from its journal, its newest snapshot and
+ * the clock, so that any process finds the snapshots that other processes did not take. */
 #ifndef SNAPSHOT_DUE_H
 #define SNAPSHOT_DUE_H
 
 #include "snapshot/policy.h"
 
 struct due {
-    struct snapshot_mark last; /* newest snapshot, or newest place where a snapshot did not fit */
+    struct snapshot_mark last; /* newest snapshot, or a later place where a snapshot did not fit */
     struct snapshot_mark end;  /* end of the journal */
-    uint64_t stride;           /* see policy.h */
-    uint64_t patience;         /* see snapshot_write.h */
-    int64_t since_us;          /* UTC: since when there are events after last, or 0 */
-    /* whether last was looked up; if not, it is the beginning, and no snapshot is due */
+    uint64_t stride;           /* distance between two snapshots' numbers (policy.h) */
+    uint64_t patience;         /* factor for the distance to the next attempt (snapshot_write.h) */
+    /* since when events after `last` have waited, microseconds UTC; 0: no such events */
+    int64_t since_us;
+    /* whether `last` was read from the index; if not, it is the beginning of the journal, and no
+     * snapshot is due */
     bool known;
     bool now;
 };
 
 /*
- * Find out whether a snapshot is due. policy has no zeros. grown (may be NULL) is an upper bound of
- * how much the session grew since a process looked: if this passes no multiple of the distance, the
- * index is not read, so that a process that appends a few events need not open it.
- * ANNAL_ERR_NOTFOUND: no such session.
+ * Find out whether a snapshot is due. No member of policy is 0. grown (may be NULL) is an upper
+ * bound of what was appended since a process last called this: if this passes no multiple of the
+ * distance between snapshots, the index is not read, so that a process that appends a few events
+ * need not open it. ANNAL_ERR_NOTFOUND: no such session.
  */
 annal_status annal__due_look(annal_index *index, annal_slice session,
                              const annal_snapshot_policy *policy, const struct snapshot_mark *grown,
                              struct due *out_due, annal_error *err);
 
-/*
- * Note for later processes that a snapshot did not fit here, and that the next attempt follows
- * patience times as far on. A failure to note it only costs them time.
- */
+/* Note for other processes that a snapshot did not fit at `here`, and that the next attempt follows
+ * after `patience` times the usual distance. If this fails, other processes only try in vain. */
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
                         uint64_t patience);
 

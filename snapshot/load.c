@@ -56,10 +56,8 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
     return ANNAL_OK;
 }
 
-/*
- * Open the state of a row, or set *out_problem to the reason why the row has none. The row is freed
- * in any case.
- */
+/* Open the state of a row, or set *out_problem to the reason why the row contains no valid state.
+ * The row is freed in any case. */
 static annal_status open_row(const struct storage *shelf, struct shelf_row *row,
                              struct loaded *out_loaded, const char **out_problem, annal_error *err)
 {
@@ -78,10 +76,8 @@ static annal_status open_row(const struct storage *shelf, struct shelf_row *row,
     return *out_problem == NULL ? status : ANNAL_OK;
 }
 
-/*
- * Load a state from a row, or set *out_problem to the reason why it cannot be loaded. An error is
- * not caused by the row. The row is freed in any case.
- */
+/* Load a state from a row, or set *out_problem to the reason why it cannot be loaded. A failure is
+ * not caused by the row. The row is freed in any case. */
 static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
                             struct loaded *out_loaded, const char **out_problem, annal_error *err)
 {
@@ -135,10 +131,8 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
     }
 }
 
-/*
- * Continue with the ancestor from which a session was forked; shelf is a copy of
- * annal__load_newest().
- */
+/* Change the storage to the ancestor from which its session was forked. shelf is the copy of
+ * annal__load_newest(); name holds the ancestor's id. */
 static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_BYTES_MAX + 1],
                              annal_error *err)
 {
@@ -152,16 +146,15 @@ static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_B
                              "session '%s' begins after the event at which it was forked", name);
 }
 
-/*
- * Fork points get smaller from ancestor to ancestor, so this ends at the end of the lineage, and
- * only the last ancestor can have the snapshot.
- */
+/* Fork points get smaller from ancestor to ancestor, so the loop ends with the last ancestor, and
+ * only an ancestor's own journal has the snapshot. */
 annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, bool discard,
                                 uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct storage at = *shelf;
-    annal_session_info fork = {0}; /* the session examined before; fork_session "": none */
+    /* the session that was examined before; its fork_session is "" if no session was */
+    annal_session_info fork = {0};
     struct loaded loaded = {0};
     annal_status status = ANNAL_ERR_NOTFOUND;
     for (;;) {
@@ -196,7 +189,7 @@ annal_status annal__load_cursor(const struct storage *shelf, const struct loaded
                                 annal_cursor **out_cursor, annal_error *err)
 {
     const struct snapshot_header *header = annal__chain_header(loaded->chain, 0);
-    /* this state needs no journal of an ancestor */
+    /* so no journal of an ancestor is needed */
     if (loaded->inherited && header->seq == shelf->info.fork_seq)
         return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, 0, header->h,
                                     out_cursor, err);
@@ -217,13 +210,13 @@ annal_status annal__load_begin(annal_index *index, annal_slice session, uint64_t
     if (status < 0)
         return status;
     annal_status found = ANNAL_ERR_NOTFOUND;
-    /* as all snapshots are */
+    /* whether the packs are the core pack, as for all snapshots */
     bool of_core = shelf.pack_version == annal__state_packs_version(&shelf.core, 1);
     if (at_most > 0 && of_core)
         found = annal__load_newest(&shelf, at_most, false, 0, &loaded, NULL);
     if (found >= 0)
         found = annal__load_cursor(&shelf, &loaded, &cursor, NULL);
-    if (found < 0) { /* whatever is wrong with snapshots, the journal has everything */
+    if (found < 0) { /* without a usable snapshot, the state is computed from the journal */
         annal_state_free(loaded.state);
         loaded.state = NULL;
         status = annal__load_state(&shelf, NULL, &loaded.state, err);
@@ -240,9 +233,9 @@ annal_status annal__load_begin(annal_index *index, annal_slice session, uint64_t
     return ANNAL_OK;
 }
 
-/* ---- Listing and dropping ---- */
+/* ---- Listing and deleting ---- */
 
-/* Free a state that was opened to examine it, or keep it for the next one. */
+/* Free a state that was opened to examine its snapshot, or keep it for the next examination. */
 static void loaded_done(const struct storage *shelf, struct loaded *loaded)
 {
     annal__chain_unref(loaded->chain);
@@ -252,7 +245,7 @@ static void loaded_done(const struct storage *shelf, struct loaded *loaded)
         annal_state_free(loaded->state);
 }
 
-/* Read the row of an item again. If it cannot count, its problem says why. */
+/* Read the row of an item again, and set item->problem if the row is invalid or was deleted. */
 static annal_status find_row(const struct storage *shelf, struct shelf_item *item,
                              struct shelf_row *out_row, annal_error *err)
 {
@@ -266,7 +259,7 @@ static annal_status find_row(const struct storage *shelf, struct shelf_item *ite
     return status;
 }
 
-/* Find out whether a row counts: load it, as a reader does. */
+/* Find out whether a row is valid, by loading it as a reader does. */
 static annal_status examine(const struct storage *shelf, struct shelf_item *item, annal_error *err)
 {
     struct shelf_row row = {0};
@@ -278,7 +271,8 @@ static annal_status examine(const struct storage *shelf, struct shelf_item *item
         status = open_row(shelf, &row, &loaded, &item->problem, err);
         loaded_done(shelf, &loaded);
     }
-    if (status >= 0 && item->problem == DAMAGED) /* unless it was deleted together with its base */
+    /* the snapshot may have been deleted together with its base: look for the row again */
+    if (status >= 0 && item->problem == DAMAGED)
         status = find_row(shelf, item, &row, err);
     annal__storage_row_done(&row);
     return status;
@@ -294,7 +288,8 @@ static annal_snapshot_info info_of(const struct shelf_item *item)
                                  .in_file = item->header.in_file};
 }
 
-/* Report the rows of one session, with its storage; found says whether the session exists. */
+/* Call fn for each row of one session, whose storage is shelf. found is the result of looking for
+ * the session. */
 static annal_status report_session(const struct storage *shelf, annal_status found,
                                    struct shelf_item *items, size_t count, annal_snapshot_fn fn,
                                    void *arg, annal_error *err)
@@ -367,7 +362,8 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
         if (status >= 0)
             annal__storage_sweep(&shelf);
     }
-    /* Even without rows: the index may have forgotten a session that was deleted. */
+    /* Remove leftover files even without rows, because the rows of a deleted session may have been
+     * removed from the index already. */
     if (status >= 0 && session.len > 0) {
         const struct storage shelf = {
             .index = index, .store = annal__index_store(index), .session = session};

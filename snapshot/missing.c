@@ -16,11 +16,13 @@
 #define PATH_LIMIT  8192
 #define TIME_DIGITS 20
 #define LINE_LIMIT  (TIME_DIGITS + 1 + ANNAL_SESSION_ID_BYTES_MAX + 1)
-/* the share of the time that may be spent on looking is one SHARE-th */
-#define SHARE       100
-#define PAUSE_US    1000000    /* minimum between two looks */
-#define LOOKING_US  60000000   /* until other processes look, if this process dies */
-#define MISTAKEN_US 3600000000 /* a time later than this was written with a wrong clock */
+/* A process spends at most one SHARE-th of its time on looking for missing snapshots. */
+#define SHARE    100
+#define PAUSE_US 1000000 /* minimum time between two looks, in microseconds */
+/* time after which other processes look, if the process that is looking dies */
+#define LOOKING_US 60000000
+/* a time of the next look that is later than this is ignored: it was written with a wrong clock */
+#define MISTAKEN_US 3600000000
 
 struct look {
     annal_index *index;
@@ -28,9 +30,11 @@ struct look {
     annal_session_fn fn;
     void *arg;
     int64_t us;
-    int64_t stop_us;                           /* monotonic; 0: not begun */
-    char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* first session to look at */
-    char next[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session where time ran out, or "" */
+    /* end of the look (monotonic); 0: no session was examined yet */
+    int64_t stop_us;
+    char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* first session to examine */
+    /* session that was next when the time was over; "": all were examined */
+    char next[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
 static int64_t monotonic_us(const struct look *look)
@@ -39,7 +43,8 @@ static int64_t monotonic_us(const struct look *look)
     return clock->monotonic_us(clock->arg);
 }
 
-/* Read the file. A torn file means: look now, beginning with the first session. */
+/* Read the time of the next look and its first session from the file. If the file is torn, the look
+ * is due now, and begins with the first session. */
 static void read_turn(const struct io *io, int fd, int64_t *out_due_us, char *out_from)
 {
     char line[LINE_LIMIT + 1];
@@ -76,7 +81,7 @@ static int open_turn(const annal_store *store, const struct io *io)
     return fd;
 }
 
-/* Look at a session: an annal_session_fn. */
+/* Examine a session, as an annal_session_fn; ANNAL_END when the time is over. */
 static int look_at(void *arg, annal_slice session, uint64_t bytes)
 {
     struct look *look = arg;
@@ -85,7 +90,8 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     memcpy(id, session.ptr, session.len);
     if (strcmp(id, look->from) < 0)
         return 0;
-    /* At least one session: listing the sessions may have taken longer than that. */
+    /* The time begins here, so that at least one session is examined even if listing the sessions
+     * took long. */
     if (look->stop_us == 0)
         look->stop_us = monotonic_us(look) + look->us;
     else if (monotonic_us(look) >= look->stop_us) {

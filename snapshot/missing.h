@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots that other processes did not take: processes that only write journals, and processes
- * that died or had no time.
+ * Find snapshots that other processes did not take: processes that only write journals, and
+ * processes that died or had no time.
  *
- * Looking at every session costs a listing of events/ and a few reads for each, so processes take
- * turns. The file locks/snapshots is one line: the time of the next look (microseconds UTC, 20
- * digits), which is after a hundred times as long as the last look took, and at least a second;
- * then a space, and the session to begin with, where the last look ran out of time. The file may be
- * removed at any time. If it cannot be written, no process looks.
+ * Examining every session costs a listing of events/ and a few reads for each session, so one
+ * process at a time does it. The file locks/snapshots is one line: the time of the next look
+ * (microseconds UTC, 20 digits), which is a hundred times as long after the last look as that look
+ * took, and at least a second; then a space, and the first session of the next look, at which the
+ * last look ran out of time. The file may be removed at any time. If it cannot be written, no
+ * process looks.
  */
 #ifndef SNAPSHOT_MISSING_H
 #define SNAPSHOT_MISSING_H
@@ -15,9 +16,9 @@
 #include "snapshot/policy.h"
 
 /*
- * Call fn for each session of which a snapshot is due, if it is time for a look. Spends us
- * microseconds, counted from the first session on, which is looked at in any case. policy has no
- * zeros. Errors are left for the next look.
+ * If a look is due, call fn for each session of which a snapshot is due. The look takes up to `us`
+ * microseconds from its first session on, and examines at least one session. No member of policy is
+ * 0. Errors are ignored; the next look finds the same sessions.
  */
 void annal__missing_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
                          annal_session_fn fn, void *arg);

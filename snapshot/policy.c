@@ -8,7 +8,7 @@
 #define JOURNAL_SHARE 10
 #define CHANGED_SHARE 4
 #define FAR_BEHIND    8
-#define GAP_EVENTS    16000 /* folded in about a tenth of a second */
+#define GAP_EVENTS    16000 /* number of events that are folded in about a tenth of a second */
 
 annal_snapshot_policy annal__policy_fill(const annal_snapshot_policy *policy)
 {

@@ -15,7 +15,8 @@ enum { LEVEL = 3, EVERY_EVENTS = 1000, SHARE = 10 };
 
 /* ---- Loading ---- */
 
-/* Unpack data from one zstd frame with its size and a checksum. Returns false if it is damaged. */
+/* Decompress data from one zstd frame with its size and a checksum; the caller frees it. Return
+ * false if the frame is damaged or memory is exhausted. */
 static bool unpack(annal_slice frame, annal_slice *out_data)
 {
     unsigned long long bytes = ZSTD_getFrameContentSize(frame.ptr, frame.len);
@@ -43,7 +44,8 @@ struct search {
     annal_error *err;
 };
 
-/* Return whether the row is valid: the journal still has the event after which it was saved. */
+/* Return whether the row is valid: the journal still contains the event after which the row was
+ * saved. */
 static bool counts(const struct search *search, const annal__reduction_row *row)
 {
     annal_cursor *cursor = NULL;
@@ -53,7 +55,8 @@ static bool counts(const struct search *search, const annal__reduction_row *row)
     return status >= 0;
 }
 
-/* Look for a row in a part of a lineage: an annal_lineage_fn. ANNAL_END: found. */
+/* Look for a valid row in a part of a lineage, as an annal_lineage_fn. ANNAL_END if one was
+ * found. */
 static int look_in_part(void *arg, const annal_lineage_part *part)
 {
     struct search *search = arg;
@@ -94,7 +97,7 @@ annal_status annal__reduction_load(annal_index *index, annal_slice session, anna
 
 /* ---- Saving ---- */
 
-/* Pack data; the caller frees the frame. */
+/* Compress data; the caller frees the frame. */
 static annal_status pack(annal_slice data, annal_slice *out_frame, annal_error *err)
 {
     size_t room = ZSTD_compressBound(data.len), code = 0;
@@ -140,7 +143,9 @@ annal_status annal__reduction_save(annal_index *index, const annal_cursor *curso
     if (policy != NULL && policy->bytes_max > 0)
         bytes_max = policy->bytes_max;
     if (data.len > ANNAL_REDUCTION_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "a reduction of %zu bytes is too large", data.len);
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "save a reduction of %zu bytes: it is larger than %u bytes", data.len,
+                           ANNAL_REDUCTION_BYTES_MAX);
     annal_status status = pack(data, &frame, err);
     row.state = frame;
     if (status >= 0)

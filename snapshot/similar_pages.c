@@ -9,8 +9,9 @@
 #include <string.h>
 
 #define STRING_BYTES 8
-#define ONE_OF_BITS  5 /* one string of 32 is chosen */
-/* Room for this many; when the table is full, no more strings are remembered */
+#define ONE_OF_BITS  5 /* number of bits of a hash that must be 0: one string of 32 is chosen */
+/* Chosen strings per page for which the table has room; when it is full, no more strings are
+ * remembered. */
 #define STRINGS_A_PAGE 96
 #define VOTES_MIN      3
 #define NO_PAGE        UINT32_MAX
@@ -41,7 +42,7 @@ annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out
         annal__similar_pages_free(similar);
         return annal__fail(err, ANNAL_ERR_NOMEM, "write a snapshot: out of memory");
     }
-    memset(similar->slots, 0xff, count * sizeof *similar->slots); /* NO_PAGE */
+    memset(similar->slots, 0xff, count * sizeof *similar->slots); /* NO_PAGE in each slot */
     similar->mask = count - 1;
     *out_similar = similar;
     return ANNAL_OK;
@@ -55,7 +56,8 @@ void annal__similar_pages_free(struct similar_pages *similar)
     annal__free(similar);
 }
 
-/* Find the next chosen string from *at on. Returns false if there is none. */
+/* Find the next chosen string from *at on, and move *at after its beginning. Return false after the
+ * last string of the page. */
 static bool next_string(const char *bytes, size_t *at, uint32_t *out_key)
 {
     while (*at + STRING_BYTES <= SNAPSHOT_PAGE_BYTES) {

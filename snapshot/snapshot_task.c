@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's task: take snapshots of the sessions that this store object appends to.
+ * Take snapshots, in a task of the keeper, of the sessions to which this store object appends.
  *
- * For each such session it remembers the place of the newest snapshot and since when events have
- * waited for the next snapshot; a session whose journal did not grow costs nothing. The task works
- * for a short while at a time, only tries to lock the index, and continues later: appends,
- * checkpoints and the index run in between. If no thread appends and there is much to fold, it
- * works for longer, and it skips places on the way (policy.h), so that soon after a burst the
- * newest state is close to a snapshot. Each round works up to the current end of the journal:
- * nothing is queued.
+ * For each such session the task remembers the position of the newest snapshot, and since when
+ * events have waited for the next snapshot. A session whose journal did not grow costs nothing. The
+ * task works for BUDGET_US at a time, only tries to lock the index, and continues in a later round,
+ * so that appends, checkpoints and the index run in between. If no thread appends and much is to be
+ * folded, the task works for HURRY_US at a time, and skips positions at which a snapshot is due
+ * (policy.h), so that soon after a burst of appends the newest state is close to a snapshot. Each
+ * round works up to the current end of the journal, so nothing is queued.
  *
- * The index has priority. While it lags behind what this process appended, no snapshot is taken,
- * for at most a tenth of the time after which a snapshot is due in any case (30 seconds by
- * default). After that the task works beside the index, until the index has caught up once.
+ * The index has priority. While the index lags behind what this process appended, no snapshot is
+ * taken, for at most a tenth of the policy's every_ms (30 seconds by default). After that the task
+ * runs beside the index, until the index has caught up once.
  *
- * From time to time it looks for snapshots that other processes left (missing.h), and takes those,
- * too.
+ * From time to time the task looks for due snapshots that other processes did not take (missing.h),
+ * and takes those, too.
  *
- * When it is closed it takes what is due, in rounds, with the keeper's other work in between. A
- * process that lived only for a moment works for CLOSING_US or until it has taken one snapshot, so
- * that a series of such processes makes progress. A process that lived longer may have appended
- * more, and works for up to CLOSING_SHARE times as long as it lived. The next process continues.
+ * At close the task takes the snapshots that are due, in rounds, with the keeper's other work in
+ * between. A process that lived only for a moment continues for CLOSING_US or until it has taken
+ * one snapshot, so that a series of such processes makes progress. A process that lived longer may
+ * have appended more, and continues for up to CLOSING_SHARE times as long as it lived, at most
+ * CLOSING_MAX_US. The next process takes the snapshots that remain.
  */
 #include "index/sys/open.h"
 #include "journal/sys/keeper_task.h"
@@ -39,50 +40,55 @@
 #include <string.h>
 #include <time.h>
 
-#define PERIOD_MS      1000
-#define BUDGET_US      50000
-#define HURRY_US       200000 /* when there is much to fold, and no thread appends */
+#define PERIOD_MS 1000
+#define BUDGET_US 50000
+/* budget of a round when much is to be folded and no thread appends */
+#define HURRY_US       200000
 #define CLOSING_US     BUDGET_US
 #define CLOSING_SHARE  4
 #define CLOSING_MAX_US 5000000
-#define BUSY_PAUSE_US  2000 /* at close, while another process writes the index */
-#define PUT_OFF_SHARE  10   /* share of every_ms for which it waits for the index */
+#define BUSY_PAUSE_US  2000 /* pause at close, while another process writes the index */
+#define PUT_OFF_SHARE  10   /* the task waits for a lagging index for every_ms divided by this */
 
 struct entry {
     char *session;
-    struct snapshot_mark last; /* newest snapshot, or place of the last failed attempt */
-    uint64_t stride;           /* see policy.h */
-    uint64_t patience;         /* see snapshot_write.h */
-    struct snapshot_mark end;  /* end of the journal at the last look */
-    /* whether `last` was looked up; if not, no snapshot can be due yet */
+    struct snapshot_mark last; /* newest snapshot, or position of the last failed attempt */
+    uint64_t stride;           /* factor of the policy's distances, see policy.h */
+    uint64_t patience;         /* another factor of the policy's distances, see snapshot_write.h */
+    struct snapshot_mark end;  /* end of the journal when it was last looked up */
+    /* whether `last` was looked up; if false, no snapshot of the session can be due yet */
     bool known;
     bool changed;
-    bool is_left_over;  /* whether another process left it: look at it in any case */
-    int64_t waiting_us; /* monotonic: since when there are events after last, or 0 */
+    /* whether another process left a snapshot of the session: look the session up in any case */
+    bool is_left_over;
+    /* monotonic time since when the journal has had events after `last`, or 0 */
+    int64_t waiting_us;
 };
 
 struct annal_snapshots {
     annal_index *index;
     annal_store *store;
     annal_snapshot_policy policy;
-    uint64_t since; /* see annal__session_list_changed() */
+    uint64_t since; /* what annal__session_list_changed() last returned */
     int64_t opened_us;
-    int64_t behind_since_us; /* monotonic: since when the index has lagged, or 0 */
+    int64_t behind_since_us; /* monotonic time since when the index has lagged, or 0 */
     _Atomic bool closing;
-    /* at close: whether it ran once more, because no other task does its work */
+    /* whether the task ran once more at close; false if no task of this store object does its
+     * work */
     bool is_ending;
-    bool is_patient; /* at close: whether this process lived long enough for much work */
-    /* at close: it works until then, and after that until it has taken one snapshot */
+    bool is_patient; /* whether this process lived long enough to do much work at close */
+    /* monotonic time up to which the task works at close; after that, until it has taken one
+     * snapshot */
     int64_t patient_until_us;
-    uint64_t taken;        /* snapshots taken by writers that have ended */
-    bool is_due;           /* whether the last round left a due snapshot */
-    bool is_busy;          /* whether that was because another process writes the index */
+    uint64_t taken;        /* number of snapshots taken by writers that have ended */
+    bool is_due;           /* whether the last round ended with a snapshot due */
+    bool is_busy;          /* whether the round ended because another process writes the index */
     struct entry *entries; /* sorted by session */
     size_t count;
-    size_t next; /* index of the next entry to look at, so that all get a turn */
+    size_t next; /* index of the next entry to serve, so that every session gets a turn */
     struct snapshot_writer
-        *writer; /* writer that is working on a session, also between two rounds */
-    /* released state of the previous writer: compiling the core pack takes long */
+        *writer; /* writer that is working on a session, also between two rounds; or NULL */
+    /* released state of the previous writer, reused because compiling the core pack takes long */
     annal_state *spare;
 };
 
@@ -130,7 +136,7 @@ static annal_status note(annal_snapshots *snapshots, annal_slice session, bool i
     return ANNAL_OK;
 }
 
-/* Note a session that changed; like the next function, an annal_session_fn. */
+/* Note a session that changed. This and the next function are annal_session_fn. */
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -145,10 +151,8 @@ static int note_left(void *arg, annal_slice session, uint64_t bytes)
 
 /* ---- Due snapshots ---- */
 
-/*
- * Look at a session for the first time. A process that ends after a moment may leave looking to
- * others (missing.h), except for what it appended itself.
- */
+/* Look up a session for the first time. A process that ends after a moment may leave the look-up to
+ * other processes (missing.h), unless it appended the events itself. */
 static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
 {
     struct due due;
@@ -184,7 +188,8 @@ static annal_status look_again(annal_snapshots *snapshots, struct entry *entry, 
         return status;
     entry->end = (struct snapshot_mark){info.last_seq, info.end_offset};
     if (entry->end.offset < entry->last.offset || entry->end.seq < entry->last.seq)
-        entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* it has another journal by now */
+        /* the session has another journal by now */
+        entry->last = (struct snapshot_mark){info.fork_seq, 0};
     if (entry->end.seq > entry->last.seq && entry->waiting_us == 0)
         entry->waiting_us = annal__clock_monotonic_us();
     return ANNAL_OK;
@@ -221,10 +226,11 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
         annal__snapshot_write_init(writer, snapshots->index, annal_slice_of(entry->session),
                                    &snapshots->policy, by_time, 0, &snapshots->spare, err);
     if (status >= 0) {
-        /* Without patience there is too little time to skip half of the way. */
+        /* A process that closes after a short life has no time to fold half of the way to the end
+         * before its first snapshot. */
         writer->is_hurried = !snapshots->closing || snapshots->is_patient;
         writer->patience = entry->patience;
-        /* A refused place is not tried again from there on. */
+        /* Where a snapshot did not fit before, none is tried again. */
         if (entry->patience > 1 && entry->last.seq > writer->due.seq)
             writer->due = entry->last;
     }
@@ -239,10 +245,8 @@ static void drop_writer(annal_snapshots *snapshots)
     snapshots->writer = NULL;
 }
 
-/*
- * Handle the end of the writer. If it failed, or if its snapshot is invalid, the session waits for
- * the same distance again before the next attempt.
- */
+/* Handle the end of the writer. If the writer failed, or did not store its snapshot because it
+ * takes too many bytes, the session waits for the full distance again before the next attempt. */
 static void finish(annal_snapshots *snapshots, annal_status status)
 {
     const struct snapshot_writer *writer = snapshots->writer;
@@ -261,7 +265,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
     drop_writer(snapshots);
 }
 
-/* Return whether closing may take longer. */
+/* Return whether closing may continue. */
 static bool may_continue(const annal_snapshots *snapshots)
 {
     bool some = snapshots->taken > 0 || (snapshots->writer != NULL && snapshots->writer->taken > 0);
@@ -269,14 +273,14 @@ static bool may_continue(const annal_snapshots *snapshots)
            !(some || snapshots->is_busy);
 }
 
-/* Return whether this round must end. At close the keeper is never needed elsewhere. */
+/* Return whether this round must end. While closing, the keeper is not needed for other tasks. */
 static bool is_over(const annal_snapshots *snapshots, int64_t stop_us)
 {
     return annal__clock_monotonic_us() >= stop_us ||
            (!snapshots->closing && annal__keeper_is_needed(snapshots->store));
 }
 
-/* Work on a session. ANNAL_END: the time is over, or another process writes the index. */
+/* Continue the writer. Return ANNAL_END if the time is over or another process writes the index. */
 static annal_status work(annal_snapshots *snapshots, annal_status status, int64_t stop_us,
                          annal_error *err)
 {
@@ -287,7 +291,7 @@ static annal_status work(annal_snapshots *snapshots, annal_status status, int64_
     if (status == ANNAL_OK)
         return ANNAL_END;
     if (status == ANNAL_ERR_BUSY) {
-        if (snapshots->writer->cursor == NULL) /* it did not even begin */
+        if (snapshots->writer->cursor == NULL) /* the writer did not begin */
             drop_writer(snapshots);
         return ANNAL_END;
     }
@@ -381,10 +385,10 @@ static annal_status run_task(void *arg, annal_error *err)
     snapshots->is_ending = snapshots->closing;
     snapshots->since =
         annal__session_list_changed(snapshots->store, since, note_changed, snapshots);
-    /* A process that appended nothing and is closing leaves this to others. */
+    /* A process that is closing and appended nothing leaves the snapshots to other processes. */
     if (snapshots->closing && snapshots->since == 0)
         return ANNAL_OK;
-    if (snapshots->closing) { /* its own sessions first */
+    if (snapshots->closing) { /* first the sessions to which this process appended */
         annal_status status = run_round(snapshots, budget_us, err);
         if (status < 0 || snapshots->is_due)
             return status;
@@ -446,7 +450,7 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     annal_status status = annal__index_open_plain(store, options, &index, err);
     if (status < 0)
         return status;
-    /* If the keeper has no room for the task, the store works without it. */
+    /* If the keeper has no room for another task, the store works without this task. */
     if (!annal__session_list_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
         open_task(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
         (void)annal__index_on_close(index, close_default, snapshots);
@@ -465,13 +469,14 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
     annal_status status = open_task(index, policy, false, out_snapshots, err);
     annal_snapshots *usual = status < 0 ? NULL : annal__index_on_close(index, NULL, NULL);
     if (usual != NULL) {
-        annal__keeper_task_remove(store, usual); /* that task made way, and will not run again */
+        /* the default task was suspended by the new task, and does not run again */
+        annal__keeper_task_remove(store, usual);
         free_snapshots(usual);
     }
     return status;
 }
 
-/* Do what the last round left, as long as this process may work for it. */
+/* Continue with the snapshots that the last round left, as long as this process may work. */
 static void continue_work(annal_snapshots *snapshots)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};

@@ -12,13 +12,14 @@
 #include <string.h>
 
 #define STEP_EVENTS  256
-#define STEP_BYTES   ((uint64_t)1 << 18) /* bytes of the journal in one step */
+#define STEP_BYTES   ((uint64_t)1 << 18) /* maximum of journal bytes in one step */
 #define PATIENCE_MAX ((uint64_t)1 << 20)
-#define SPILL_BYTES  ((size_t)16 << 20) /* bytes of pages that changed since the last snapshot */
+/* bytes of changed pages above which a step moves them to a file */
+#define SPILL_BYTES ((size_t)16 << 20)
 
 /* ---- Beginning ---- */
 
-/* Return the newest snapshot, or NULL. */
+/* Return the header of the newest snapshot of the session, or NULL. */
 static const struct snapshot_header *newest(const struct snapshot_writer *writer)
 {
     return writer->chain == NULL || annal__chain_layers(writer->chain) == 0
@@ -27,8 +28,9 @@ static const struct snapshot_header *newest(const struct snapshot_writer *writer
 }
 
 /*
- * Begin to fold. A fork's own snapshots are after its fork point. So marks begin there, and earlier
- * events are only folded, from a snapshot of an ancestor if possible.
+ * Begin to fold. The snapshots that belong to a fork itself are all after its fork point. So the
+ * marks begin at the fork point, and earlier events are only folded, from a snapshot of an ancestor
+ * if possible.
  */
 static annal_status begin_fold(struct snapshot_writer *writer, annal_error *err)
 {
@@ -107,7 +109,8 @@ void annal__snapshot_write_done(struct snapshot_writer *writer)
 
 /* ---- Packing a snapshot ---- */
 
-/* Return the layer against which a snapshot with this number is stored, or the number of layers. */
+/* Return the layer on which a snapshot with this number is based, or the number of layers if no
+ * layer has that number. */
 static size_t find_base(const struct snapshot_writer *writer, uint64_t number)
 {
     size_t count = annal__chain_layers(writer->chain);
@@ -118,7 +121,7 @@ static size_t find_base(const struct snapshot_writer *writer, uint64_t number)
     return at;
 }
 
-/* Number the snapshot, and pack its body. *out_base: the layer against which it is stored. */
+/* Number the snapshot and pack its body. *out_base is the layer on which it is based. */
 static annal_status pack(const struct snapshot_writer *writer, struct snapshot_header *header,
                          struct buf *body, size_t *out_base, annal_error *err)
 {
@@ -137,7 +140,7 @@ static annal_status pack(const struct snapshot_writer *writer, struct snapshot_h
 
 /* ---- Staying within the limit of bytes ---- */
 
-/* Add up the bytes without snapshots whose number is not a multiple of stride. */
+/* Return the total bytes of the valid snapshots whose number is a multiple of stride. */
 static uint64_t total_of(const struct shelf_list *list, uint64_t stride)
 {
     uint64_t total = 0;
@@ -157,10 +160,8 @@ static bool has_leftovers(const struct shelf_list *list, uint64_t stride)
     return false;
 }
 
-/*
- * Raise the stride until the remaining snapshots leave room for one of this size, or until none
- * remains. *out_fits: there is room.
- */
+/* Raise the stride until the remaining snapshots leave room for a snapshot of this many bytes, or
+ * until no snapshot remains. *out_fits says whether room was found. */
 static annal_status make_room(struct snapshot_writer *writer, uint64_t bytes, bool *out_fits,
                               annal_error *err)
 {
@@ -188,8 +189,9 @@ static annal_status make_room(struct snapshot_writer *writer, uint64_t bytes, bo
 }
 
 /*
- * Pack, and make room. With a larger stride the snapshot is stored against an older one, takes more
- * bytes, and needs room again. If it does not even fit alone, the existing snapshots stay.
+ * Pack a snapshot and make room for it. With a larger stride the snapshot is based on an older
+ * snapshot, takes more bytes, and needs room again. If the snapshot does not fit even alone, the
+ * existing snapshots stay.
  */
 static annal_status pack_to_fit(struct snapshot_writer *writer, struct snapshot_header *header,
                                 struct buf *body, size_t *out_base, bool *out_fits,
@@ -218,10 +220,8 @@ static bool is_leftover(void *arg, const struct shelf_item *item)
     return item->problem != NULL || item->header.number % writer->stride != 0;
 }
 
-/*
- * Remove snapshots that no other snapshot needs any more. If another process writes the index, the
- * next step tries again.
- */
+/* Remove snapshots that no other snapshot needs any more. If another process writes the index, the
+ * next step tries again. */
 static annal_status remove_leftovers(struct snapshot_writer *writer, annal_error *err)
 {
     struct shelf_list list = {0};
@@ -241,9 +241,9 @@ static annal_status remove_leftovers(struct snapshot_writer *writer, annal_error
 /* ---- Taking a snapshot ---- */
 
 /*
- * Find out whether another process has taken a snapshot at this place in the meantime. Then its
- * snapshot stays: its state is the same, but later snapshots may be stored against its bytes, which
- * may differ from ours.
+ * Find out whether another process has taken a snapshot at this position in the meantime. If so,
+ * that snapshot stays: its state is the same, but later snapshots may be based on its bytes, which
+ * may differ from the bytes that this process would write.
  */
 static annal_status is_taken(const struct snapshot_writer *writer, bool *out_taken,
                              annal_error *err)
@@ -262,7 +262,7 @@ static annal_status is_taken(const struct snapshot_writer *writer, bool *out_tak
     return status;
 }
 
-/* Continue the state over the snapshot that was just stored. */
+/* Rebase the state on the snapshot that was just stored. */
 static annal_status continue_over(struct snapshot_writer *writer,
                                   const struct snapshot_header *header, struct buf *body,
                                   size_t base, annal_error *err)
@@ -287,8 +287,9 @@ static void note_taken(struct snapshot_writer *writer, const struct snapshot_hea
 }
 
 /*
- * Note that the snapshot is larger than all together may be: four times as far from here a snapshot
- * may fit, or be smaller.
+ * Note that the snapshot is larger than all snapshots of the session may be together. The next
+ * attempt follows after four times the distance: by then the limit may have grown, or the state may
+ * be smaller.
  */
 static void note_refused(struct snapshot_writer *writer, const struct snapshot_header *header)
 {
@@ -329,7 +330,8 @@ static annal_status take_here(struct snapshot_writer *writer, annal_error *err)
     if (status >= 0 && fits)
         status = annal__storage_put(&writer->shelf, &header, base_of(writer, base),
                                     annal__buf_slice(&body), writer->wait_ms, err);
-    if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt: use its current rows */
+    /* the index was rebuilt: begin again with its current rows */
+    if (status == ANNAL_ERR_CONFLICT) {
         annal__buf_done(&body);
         end_fold(writer);
         return begin_fold(writer, err);
@@ -351,13 +353,13 @@ static int count_changed(void *arg, uint64_t page)
     return 0;
 }
 
-/* Decide whether a snapshot is taken at a due place. */
+/* Decide whether to take a snapshot at a position where one is due. */
 static annal_status is_worth_it(struct snapshot_writer *writer, const annal_snapshot_policy *policy,
                                 bool *out_take, annal_error *err)
 {
     const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
-    /* The first snapshot of a fork is stored whole, and its ancestors' snapshots are near: no
-     * hurry. */
+    /* The first snapshot of a fork has no base and so packs every page; snapshots of the ancestors
+     * are near. So it is not taken early. */
     bool whole = writer->shelf.info.fork_seq > 0 && newest(writer) == NULL;
     uint64_t changed = 0;
     *out_take = false;
@@ -370,7 +372,8 @@ static annal_status is_worth_it(struct snapshot_writer *writer, const annal_snap
     return status;
 }
 
-/* Take a snapshot here if it is due. If that fails, the next step tries here again. */
+/* Take a snapshot at this position if one is due. If that fails, the next step tries again at the
+ * same position. */
 static annal_status take_if_due(struct snapshot_writer *writer, annal_error *err)
 {
     annal_status status = remove_leftovers(writer, err);
@@ -417,7 +420,7 @@ annal_status annal__snapshot_write_step(struct snapshot_writer *writer, annal_er
                               err);
 }
 
-/* ---- By hand ---- */
+/* ---- Snapshots on request ---- */
 
 static annal_status run(annal_index *index, annal_slice session,
                         const annal_snapshot_policy *policy, bool at_end,
@@ -439,7 +442,7 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
     if (status >= 0 && writer.refused_seq != 0 && writer.refused_seq == writer.end.seq)
         status = annal__fail(
             err, ANNAL_ERR_LIMIT,
-            "a snapshot of session '%.*s' takes %llu bytes, and all together may"
+            "take a snapshot of session '%.*s': it takes %llu bytes, but all snapshots together may"
             " take %llu",
             ANNAL_FMT(session), (unsigned long long)writer.refused_bytes,
             (unsigned long long)annal__policy_bytes_max(&writer.policy, writer.end.offset));

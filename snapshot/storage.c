@@ -18,7 +18,7 @@
 #define SUFFIX     ".zst"
 #define OTHER_SEQ  "its seq differs from the seq of its row"
 
-/* Note the root: an annal_lineage_fn. The last part is the root. */
+/* Note the root of the lineage: an annal_lineage_fn. The last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct storage *shelf = arg;
@@ -77,7 +77,7 @@ annal_status annal__storage_open_file(const struct storage *shelf,
     struct buf path = {0};
     annal_status status = path_of(shelf, header->seq, &path, err);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
-    /* A missing file is damage; a file that cannot be opened at the moment is not. */
+    /* A missing file is damage; a file that exists but cannot be opened now is not. */
     if (status >= 0 && fd < 0)
         status = errno == ENOENT
                      ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it does not exist", path.ptr)
@@ -203,7 +203,7 @@ static int list_add(void *arg, const annal__snapshot_row *row)
         (struct shelf_item){.seq = row->seq, .bytes = row->bytes, .created_us = row->created_us};
     if (row->session.len < sizeof item->session)
         memcpy(item->session, row->session.ptr, row->session.len);
-    /* Only a header is read, whatever the length of the row. */
+    /* list_add() receives only the first bytes of a row; the length is that of the complete row. */
     annal_slice whole = {row->head.ptr, (size_t)row->bytes};
     item->problem = row->head.len < SNAPSHOT_HEADER_BYTES
                         ? "it is too short"
@@ -277,7 +277,7 @@ static int sweep_one(void *arg, const char *name)
     char *end = NULL;
     uint64_t seq = strtoull(name, &end, 10);
     if (end == name || strncmp(end, SUFFIX, strlen(SUFFIX)) != 0)
-        return 0; /* not ours */
+        return 0; /* not a file of a snapshot */
     for (size_t i = 0; i < sweep->rows.count; i++) {
         const struct shelf_item *item = &sweep->rows.items[i];
         if (item->seq == seq && item->problem == NULL && item->header.in_file)
@@ -298,7 +298,7 @@ void annal__storage_sweep(const struct storage *shelf)
     annal_session_info info;
     struct sweep sweep = {.shelf = shelf};
     annal_status status = annal_session_info_get(shelf->store, shelf->session, &info, NULL);
-    /* Without a session no row is valid. */
+    /* If the session does not exist, no row is valid, and all files are removed. */
     if (status != ANNAL_ERR_NOTFOUND)
         status = annal__storage_list(shelf->index, shelf->session, &sweep.rows, NULL);
     if ((status >= 0 || status == ANNAL_ERR_NOTFOUND) && path_of(shelf, 0, &path, NULL) >= 0)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Artifacts: content beside the journals, named by events.
+ * Artifacts: content that is stored in files beside the journals, and named by events.
  *
  * (1) The name is the SHA-256 of the content, so the same content has the same name, and a file can
  *     be checked against its own name.
- * (2) Content is written under another name, synced, renamed; then the three directories above it
- *     are synced, even if they existed: the process that created them may have died before the
- *     sync. Only then does the call return, and only then is the event appended that names it. So
- *     whatever survives of the journal names artifacts that survive.
- * (3) Content that exists already is proved by reading it, and synced as in (2). It is written
- *     again if it is damaged, and if it was stored longer ago than REFRESH_US: a sweep decides by
- *     the age of files.
- * (4) Storing holds locks/artifacts shared, and a hold keeps it until its event is appended;
+ * (2) Content is written under a temporary name, synced, renamed; then the three directories above
+ *     it are synced, even if they existed: the process that created them may have died before the
+ *     sync. Only then does the call return, and the caller appends the event that names the
+ *     artifact. So after a power cut, every event that survives names artifacts that survive.
+ * (3) If the artifact exists already, it is checked by reading it, and its directories are synced
+ *     as in (2). It is written again if it is damaged, or older than REFRESH_US: a sweep removes
+ *     files by their age.
+ * (4) Storing takes locks/artifacts shared, and a hold keeps the lock until the event is appended;
  *     removing takes it exclusively. See artifact_sweep.c.
  */
 #include "journal/sys/artifact.h"
@@ -80,7 +80,7 @@ static annal_status make_directories(annal_store *store, annal_slice session, an
     return status;
 }
 
-/* Rule (2). */
+/* Sync the directories of the session, of all artifacts, and of the store (rule 2). */
 static annal_status sync_directories(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
@@ -98,7 +98,8 @@ static annal_status sync_directories(annal_store *store, annal_slice session, an
     return status;
 }
 
-/* Rule (3): whether it exists and is sound; then it is durable. */
+/* Find out whether the artifact exists, undamaged and young; if so, make its name durable (rule
+ * 3). */
 static annal_status is_stored(annal_store *store, annal_slice session, const char *hex,
                               bool *out_stored, annal_artifact_info *out_info, annal_error *err)
 {
@@ -122,7 +123,8 @@ static annal_status is_stored(annal_store *store, annal_slice session, const cha
     return status;
 }
 
-/* Give the unfinished file its name, unless the name exists. Rules (2) to (4). */
+/* Rename the unfinished file to its final name, unless the artifact exists already (rules 2 to
+ * 4). */
 static annal_status publish(annal_store *store, annal_slice session, const char *unfinished,
                             const struct frame_result *written, annal_artifact_info *out_info,
                             annal_error *err)
@@ -197,7 +199,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
 done:
     if (fd >= 0) {
         io->close(io->arg, fd);
-        io->unlink(io->arg, path.ptr); /* gone already if it was renamed */
+        io->unlink(io->arg, path.ptr); /* the name is missing already if the file was renamed */
     }
     annal__buf_done(&path);
     return status;
@@ -263,7 +265,7 @@ static annal_status read_proved(annal_store *store, const annal_artifact_info *i
     }
     status = annal__artifact_unpack(io, fd, path.ptr, fn, arg, out, err);
     if (status == ANNAL_OK && memcmp(out->sha256, expected, SHA256_BYTES) != 0)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: its content does not match its hash",
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: its content does not match its hash",
                              path.ptr);
 
 done:
@@ -309,12 +311,13 @@ annal_status annal_artifact_get(annal_store *store, annal_slice session, annal_s
     if (status >= 0)
         status = annal_artifact_read(store, session, sha256, add_piece, &content, NULL, err);
     if (status == ANNAL_ERR_LIMIT || status == ANNAL_ERR_NOMEM)
-        status = annal__fail(err, status, "artifact %.*s of session '%.*s': %s", ANNAL_FMT(sha256),
-                             ANNAL_FMT(session),
-                             status == ANNAL_ERR_LIMIT ? "larger than asked for" : "out of memory");
+        status = annal__fail(err, status, "read artifact %.*s of session '%.*s': %s",
+                             ANNAL_FMT(sha256), ANNAL_FMT(session),
+                             status == ANNAL_ERR_LIMIT ? "it is larger than the caller's limit"
+                                                       : "out of memory");
     if (status == ANNAL_OK) {
         *out_content = annal__buf_slice(&content);
-        content = (struct buf){0}; /* now the caller's */
+        content = (struct buf){0}; /* the memory belongs to the caller now */
     }
     annal__buf_done(&content);
     return status;
@@ -337,7 +340,7 @@ static annal_status each_of_session(annal_store *store, annal_slice session, ann
         if (len != strlen(ARTIFACT_SUFFIX) + (size_t)2 * SHA256_BYTES ||
             strcmp(names.list[i] + (size_t)2 * SHA256_BYTES, ARTIFACT_SUFFIX) != 0 ||
             !annal__artifact_read_sha256(names.list[i], (size_t)2 * SHA256_BYTES, hash))
-            continue; /* not ours */
+            continue; /* a file that is not an artifact */
         status = annal__artifact_look(store, session, names.list[i], &info, err);
         if (status == ANNAL_ERR_NOTFOUND) /* removed in the meantime */
             status = ANNAL_OK;

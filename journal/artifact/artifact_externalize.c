@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A large member of an event's data becomes an artifact.
+ * Store a large member of an event's data as an artifact, and put a reference in its place.
  *
- * (1) Only members of the outermost object, and the first of those with that name, which SQLite's
- *     ->> finds.
+ * (1) Only a member of the outermost object is stored; of several with the same name the first,
+ *     which SQLite's ->> finds.
  * (2) A string is stored as its text, so that the artifact is what the user wrote. A string that is
  *     not text, because it has half a surrogate pair, and any other value, is stored as its JSON,
- *     byte for byte. media_type says which.
+ *     byte for byte. media_type is text/plain for text, and application/json for JSON.
  * (3) The rest of data is unchanged, byte for byte.
  * (4) Data that is not one JSON object is left alone: the append reports what is wrong with it.
  */
@@ -31,9 +31,8 @@ static bool is_key(annal_slice key, const char *field, const char *suffix)
            memcmp(key.ptr + 1 + len, suffix, more) == 0;
 }
 
-/*
- * Rule (1): the member, from its key to the end of its value. False: there is nothing to move out.
- */
+/* Find the first member with this name: *out_member is from its key to the end of its value. Return
+ * false if no such member exists, or the data already has a reference in its place (rule 1). */
 static bool find_member(annal_slice data, const char *field, annal_slice *out_member,
                         annal_slice *out_value)
 {
@@ -54,9 +53,10 @@ static bool find_member(annal_slice data, const char *field, annal_slice *out_me
     return found;
 }
 
-/* ---- Putting it together ---- */
+/* ---- Composing the new data ---- */
 
-/* Rule (3). */
+/* Append the data with the reference in place of the member; everything else is unchanged (rule
+ * 3). */
 static annal_status put_reference(struct buf *out, annal_slice data, annal_slice member,
                                   const char *field, const char *media_type,
                                   const annal_artifact_info *info)
@@ -92,7 +92,7 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
     content = value;
     if (*value.ptr == '"') {
         status = annal__json_decode(value, &text, &half);
-        if (!half) { /* rule (2) */
+        if (!half) { /* with half a surrogate pair, the string is stored as JSON (rule 2) */
             content = annal__buf_slice(&text);
             media_type = "text/plain";
         }
@@ -114,7 +114,7 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
         goto done;
     }
     *out_data = annal__buf_slice(&out);
-    out = (struct buf){0}; /* now the caller's */
+    out = (struct buf){0}; /* the memory belongs to the caller now */
     goto done;
 
 nothing:

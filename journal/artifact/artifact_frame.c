@@ -17,7 +17,7 @@ struct stream {
     int fd;
     const char *path;
     struct buf in, out;
-    uint64_t offset; /* in the file */
+    uint64_t offset; /* offset in the file of the next read or write */
     struct sha256 *sha256;
     uint64_t bytes;
 };
@@ -29,7 +29,7 @@ static annal_status stream_init(struct stream *stream, const struct io *io, int 
     stream->sha256 = annal__sha256_begin();
     if (stream->sha256 == NULL || annal__buf_reserve(&stream->in, PIECE_BYTES) < 0 ||
         annal__buf_reserve(&stream->out, PIECE_BYTES) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "%s: out of memory", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compress or decompress %s: out of memory", path);
     return ANNAL_OK;
 }
 
@@ -47,7 +47,7 @@ static void stream_done(struct stream *stream, struct frame_result *out)
 
 /* ---- Writing ---- */
 
-/* Compress all that is in `in`; with end, also end the frame. */
+/* Compress the content of `in`, and write it; with `end`, also end the zstd frame. */
 static annal_status compress_piece(struct stream *stream, ZSTD_CCtx *zstd, bool end,
                                    annal_error *err)
 {
@@ -106,7 +106,8 @@ annal_status annal__artifact_write(const struct io *io, int fd, const char *path
 
 /* ---- Reading ---- */
 
-/* *ended: the frame is complete, and nothing may follow. */
+/* Decompress the content of `in`, and pass it to fn. *ended is set when the zstd frame is complete;
+ * then no bytes may follow. */
 static annal_status unpack_piece(struct stream *stream, ZSTD_DCtx *zstd, annal_artifact_sink fn,
                                  void *arg, bool *ended, annal_error *err)
 {
@@ -115,12 +116,13 @@ static annal_status unpack_piece(struct stream *stream, ZSTD_DCtx *zstd, annal_a
     while (in.pos < in.size || filled == PIECE_BYTES) {
         ZSTD_outBuffer out = {stream->out.ptr, PIECE_BYTES, 0};
         if (*ended && in.pos < in.size)
-            return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: bytes follow its end", stream->path);
+            return annal__fail(err, ANNAL_ERR_CORRUPT,
+                               "read %s: bytes follow the end of its content", stream->path);
         if (*ended)
             return ANNAL_OK;
         size_t left = ZSTD_decompressStream(zstd, &out, &in);
         if (ZSTD_isError(left))
-            return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", stream->path,
+            return annal__fail(err, ANNAL_ERR_CORRUPT, "decompress %s: %s", stream->path,
                                ZSTD_getErrorName(left));
         *ended = left == 0;
         filled = out.pos;
@@ -142,10 +144,10 @@ annal_status annal__artifact_unpack(const struct io *io, int fd, const char *pat
     ZSTD_DCtx *zstd = ZSTD_createDCtx();
     annal_status status = stream_init(&stream, io, fd, path, err);
     if (status >= 0 && zstd == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "unpack %s: out of memory", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "decompress %s: out of memory", path);
     while (status == ANNAL_OK) {
         ssize_t got = annal__io_read_full(io, fd, stream.in.ptr, PIECE_BYTES, stream.offset);
-        if (got < 0) /* a bad sector is damage */
+        if (got < 0) /* a bad sector counts as damage of the artifact */
             status = annal__fail(err, errno == EIO ? ANNAL_ERR_CORRUPT : ANNAL_ERR_IO,
                                  "read %s: %s", path, strerror(errno));
         if (got <= 0)
@@ -155,7 +157,7 @@ annal_status annal__artifact_unpack(const struct io *io, int fd, const char *pat
         status = unpack_piece(&stream, zstd, fn, arg, &ended, err);
     }
     if (status == ANNAL_OK && !ended)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: it is cut short", path);
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it is cut short", path);
     ZSTD_freeDCtx(zstd);
     stream_done(&stream, status == ANNAL_OK ? out : NULL);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content as one zstd frame in a file: written and read as a stream, hashed on the way. */
+/* Write and read content as one zstd frame in a file, as a stream that is hashed on the way. */
 #ifndef JOURNAL_ARTIFACT_ARTIFACT_FRAME_H
 #define JOURNAL_ARTIFACT_ARTIFACT_FRAME_H
 
@@ -14,15 +14,14 @@ struct frame_result {
     uint64_t stored_bytes; /* size of the file */
 };
 
-/* Compress what source returns into the file, which is empty, and sync it. path is for messages. */
+/* Compress the content that source returns into the file, which is empty, and sync the file. path
+ * is for messages. */
 annal_status annal__artifact_write(const struct io *io, int fd, const char *path,
                                    annal_artifact_source source, void *arg,
                                    struct frame_result *out, annal_error *err);
 
-/*
- * Decompress the file, passing pieces to fn (may be NULL). ANNAL_ERR_CORRUPT if it is not a whole
- * frame. If fn returns a value that is not 0, that is returned.
- */
+/* Decompress the file, passing pieces to fn, which may be NULL. ANNAL_ERR_CORRUPT if it is not a
+ * complete zstd frame. If fn returns another value than 0, stop and return this value. */
 annal_status annal__artifact_unpack(const struct io *io, int fd, const char *path,
                                     annal_artifact_sink fn, void *arg, struct frame_result *out,
                                     annal_error *err);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removing artifacts that no event names.
+ * Remove artifacts that no event names.
  *
  * (1) An event names an artifact if its hash, exactly 64 lower-case hex digits, is anywhere in the
  *     event's data: a sweep keeps too much rather than too little. A damaged journal may have named
- *     any artifact, so nothing is removed from any session.
+ *     any artifact, so if a journal is damaged, no artifact is removed.
  * (2) A sweep reads every journal without a lock, then takes locks/artifacts exclusively and reads
- *     what was appended since. So a process that holds the lock shared from storing to appending is
- *     noticed: if it appended before, by the second reading; if after, by the artifact that it
- *     stores (rule 3 of artifact.c gives that a new time). A process that stores without a hold has
- *     `older_than_us` to append.
+ *     what was appended since. So a process that holds the lock shared from storing to appending
+ *     loses nothing: if it appended before the sweep took the lock, the second reading finds its
+ *     event; if it stores later, rule 3 of artifact.c writes the artifact again. A process that
+ *     stores without a hold has `older_than_us` to append.
  * (3) A file is removed only if it is still older than the requested age when looked at under the
  *     lock.
  * (4) A file in events/ that is not a session's journal (copied, renamed, or the second of two) may
- *     be all that is left of a journal. What its bytes name stays.
+ *     be all that is left of a journal. Artifacts whose hashes it contains are kept.
  */
 #include "journal/artifact/artifact_names.h"
 #include "journal/base/alloc.h"
@@ -42,7 +42,7 @@ struct item {
     bool named;
 };
 
-/* A journal, and how far it was read. */
+/* A journal, and the position up to which it was read. */
 struct seen {
     char *session;
     annal_position next;
@@ -50,11 +50,11 @@ struct seen {
 
 struct walk {
     annal_store *store;
-    struct item *items; /* by hash, then session */
+    struct item *items; /* artifacts, sorted by hash, then by session */
     size_t count;
     struct seen *seen;
     size_t seen_count;
-    size_t sorted; /* number of entries of `seen` that an earlier reading found and sorted */
+    size_t sorted; /* number of entries of `seen` from the first reading, which are sorted */
     annal_error *err;
 };
 
@@ -91,7 +91,7 @@ static annal_status list_items(struct walk *walk)
     return status;
 }
 
-/* The first item with this hash, or NULL. */
+/* Return the first artifact with this hash, or NULL. */
 static struct item *find_hash(const struct walk *walk, const uint8_t sha256[SHA256_BYTES])
 {
     size_t low = 0, high = walk->count;
@@ -130,14 +130,15 @@ static void mark(struct walk *walk, const char *hex)
     }
 }
 
-/* Rule (1). If the last character that a hash could have is not a hex digit, no hash covers it. */
+/* Mark the artifacts whose hashes are in the data (rule 1). If one of the next 64 characters is not
+ * a hex digit, no hash begins before it, so the search continues after it. */
 static void mark_hashes(struct walk *walk, annal_slice data)
 {
     for (size_t at = 0; at + HEX <= data.len;) {
         size_t begin = at + HEX;
         while (begin > at && annal__is_hex(data.ptr[begin - 1]))
             begin--;
-        if (begin > at) { /* begin - 1 is not a digit */
+        if (begin > at) { /* the character at begin - 1 is not a hex digit */
             at = begin;
             continue;
         }
@@ -152,10 +153,8 @@ static void mark_hashes(struct walk *walk, annal_slice data)
 
 /* ---- Reading the journals ---- */
 
-/*
- * Rule (4): mark all hashes in a file. A hash that crosses the end of a piece is complete in the
- * next piece.
- */
+/* Mark the artifacts whose hashes are in a file that is not a session's journal (rule 4). Pieces
+ * overlap, so that a hash across the end of one piece is complete in the next. */
 static annal_status read_stray(void *arg, const char *path)
 {
     struct walk *walk = arg;
@@ -183,8 +182,8 @@ static annal_status read_stray(void *arg, const char *path)
     return status;
 }
 
-/* The events of a session's own journal that were not read yet; events of an ancestor are read with
- * the ancestor. */
+/* Read the events of a session's own journal that were not read yet, and mark the artifacts that
+ * they name. Events of an ancestor are read with the ancestor. */
 static annal_status read_rest(struct walk *walk, size_t which)
 {
     struct seen *seen = &walk->seen[which];
@@ -194,11 +193,11 @@ static annal_status read_rest(struct walk *walk, size_t which)
     if (seen->next.seq > 1)
         status = annal_cursor_open_at(walk->store, session, seen->next.seq, seen->next.offset,
                                       seen->next.h_before, &cursor, walk->err);
-    /* another journal has replaced it: read that from its first event */
+    /* another journal has replaced the session's: read the new journal from its first event */
     if (status == ANNAL_ERR_CONFLICT)
         status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* deleted in the meantime */
+        return ANNAL_OK; /* the session was deleted in the meantime */
     if (status == ANNAL_ERR_CORRUPT && annal__stray_is(walk->store, session))
         return ANNAL_OK;
     while (status == ANNAL_OK) {
@@ -225,7 +224,7 @@ static int compare_seen(const void *left, const void *right)
     return strcmp(((const struct seen *)left)->session, ((const struct seen *)right)->session);
 }
 
-/* An annal_session_fn. */
+/* Read a journal from the position that the last visit reached, as an annal_session_fn. */
 static int visit(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -254,7 +253,7 @@ static int visit(void *arg, annal_slice session, uint64_t bytes)
 struct sweep {
     struct walk walk;
     const annal_artifact_sweep_options *options;
-    int64_t before_us; /* stored before this: may be removed */
+    int64_t before_us; /* artifacts that were stored after this time are kept */
     int64_t now_us;
     annal_artifact_sweep_result result;
 };
@@ -270,7 +269,8 @@ static annal_status remove_item(struct sweep *sweep, const struct item *item)
     annal__sha256_text(item->sha256, name);
     annal_status status = annal__artifact_look(store, session, name, &info, sweep->walk.err);
     if (status < 0 || info.stored_us > sweep->before_us)
-        return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status; /* rule (3) */
+        /* the artifact was stored again, so it is kept (rule 3) */
+        return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
     memcpy(name + HEX, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);
     status = annal__artifact_path(store, session, name, &path, sweep->walk.err);
     if (status >= 0 && !sweep->options->dry_run && io->unlink(io->arg, path.ptr) < 0)
@@ -285,7 +285,7 @@ static annal_status remove_item(struct sweep *sweep, const struct item *item)
     return ANNAL_OK;
 }
 
-/* What interrupted stores have left of a session. */
+/* Remove the unfinished files of a session that interrupted stores have left. */
 static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
 {
     annal_store *store = sweep->walk.store;
@@ -302,7 +302,7 @@ static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
         status = annal__artifact_path(store, session, names.list[i], &path, sweep->walk.err);
         if (status >= 0 && io->stat(io->arg, path.ptr, &file) == 0 &&
             (int64_t)file.st_mtim.tv_sec * 1000000 < sweep->now_us - UNFINISHED_US)
-            (void)io->unlink(io->arg, path.ptr); /* another process was faster */
+            (void)io->unlink(io->arg, path.ptr); /* if this fails, another process has removed it */
     }
     annal__artifact_names_done(&names);
     annal__buf_done(&path);
@@ -325,7 +325,7 @@ static annal_status remove_all_unfinished(struct sweep *sweep)
     return status;
 }
 
-/* Rule (2). */
+/* Read all journals twice, the second time under the lock, and then remove artifacts (rule 2). */
 static annal_status sweep_all(struct sweep *sweep)
 {
     struct walk *walk = &sweep->walk;
@@ -334,7 +334,7 @@ static annal_status sweep_all(struct sweep *sweep)
     annal_status status = list_items(walk);
     if (status >= 0 && walk->count > 0)
         status = annal_store_sessions(walk->store, visit, walk, walk->err);
-    walk->sorted = walk->seen_count; /* unsorted */
+    walk->sorted = walk->seen_count; /* annal_store_sessions() has visited the sessions in order */
     if (status >= 0 && !sweep->options->dry_run)
         status = annal__artifact_lock(walk->store, LOCK_EX, &lock, walk->err);
     if (status >= 0 && walk->count > 0)
@@ -374,7 +374,7 @@ annal_status annal_artifact_sweep(annal_store *store, const annal_artifact_sweep
     return status;
 }
 
-/* ---- Of a deleted session ---- */
+/* ---- Artifacts of a deleted session ---- */
 
 struct drop {
     annal_store *store;
@@ -397,7 +397,8 @@ static int drop_one(void *arg, const annal_artifact_info *info)
     return status;
 }
 
-/* Under the lock: no process has stored for this session and not appended yet. */
+/* Remove the artifacts of a session, unless it exists. Under the lock, no process has stored an
+ * artifact for this session without having appended its event. */
 annal_status annal__artifact_drop(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proving artifacts.
+ * Check artifacts: that those which events name exist, and that their files are undamaged.
  *
  * (1) An artifact is missing if its path is in a reference, a member "path" of an event's data, and
  *     that file does not exist. A hash alone may mean anything.
- * (2) The files themselves show whether they are what was stored: their names are their hashes.
+ * (2) A file is undamaged if the hash of its content is its name.
  */
 #include "journal/artifact/artifact_names.h"
 #include "journal/base/error.h"
@@ -16,7 +16,8 @@
 #define PATH_MEMBER "\"path\":\""
 #define FOLDER      "artifacts/"
 
-/* The artifact that a path names, up to the quote after it. False: it names none. */
+/* Read the artifact that a path names; rest begins with the path, which ends with a quote. Return
+ * false if it is not the path of an artifact. */
 static bool read_path(annal_slice rest, annal_slice *out_session, const char **out_hex)
 {
     uint8_t sha256[SHA256_BYTES];
@@ -50,7 +51,7 @@ annal_status annal__artifact_references(annal_slice data, annal__artifact_refere
             break;
         at = found + len;
         if (found > data.ptr && found[-1] == '\\')
-            continue; /* a string that contains such a text */
+            continue; /* a string that contains the text of such a member */
         if (read_path((annal_slice){at, (size_t)(end - at)}, &session, &hex))
             status = fn(arg, session, (annal_slice){hex, HEX}, err);
     }
@@ -91,7 +92,7 @@ struct proving {
     annal_error *err;
 };
 
-/* An annal_artifact_fn. */
+/* Read one artifact and check its hash, as an annal_artifact_fn. */
 static int prove_one(void *arg, const annal_artifact_info *info)
 {
     struct proving *proving = arg;
@@ -100,7 +101,7 @@ static int prove_one(void *arg, const annal_artifact_info *info)
     annal_status status =
         annal_artifact_read(proving->store, annal_slice_of(info->session),
                             annal_slice_of(info->sha256), NULL, NULL, &read, &why);
-    if (status == ANNAL_ERR_NOTFOUND) /* swept in the meantime */
+    if (status == ANNAL_ERR_NOTFOUND) /* a sweep removed it in the meantime */
         return ANNAL_OK;
     if (status < 0 && status != ANNAL_ERR_CORRUPT) {
         if (proving->err != NULL)

@@ -50,7 +50,7 @@ bool annal__base64_check(annal_slice text)
         if (last < 0)
             return false;
     }
-    /* The bits of the last digit that no byte needs are zero. */
+    /* The bits of the last digit that encode no byte must be zero. */
     return padding == 0 || (last & (padding == 1 ? 3 : 15)) == 0;
 }
 
@@ -65,7 +65,8 @@ annal_status annal__base64_take(struct buf *out, annal_slice text)
         unsigned bits = 0;
         for (size_t j = 0; j < 4; j++) {
             int value = value_of(text.ptr[i + j]);
-            bits = bits << 6 | (value < 0 ? 0u : (unsigned)value); /* padding */
+            /* a padding character counts as 0 */
+            bits = bits << 6 | (value < 0 ? 0u : (unsigned)value);
         }
         to[0] = (char)(bits >> 16);
         to[1] = (char)(bits >> 8);

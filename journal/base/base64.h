@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64 as in RFC 4648, with padding, and only in its canonical form. */
+/* Base64 as in RFC 4648, with padding. Only the canonical form is accepted. */
 #ifndef JOURNAL_BASE_BASE64_H
 #define JOURNAL_BASE_BASE64_H
 
 #include "journal/base/buf.h"
 
-/* Append bytes as base64. Fails as annal__buf_append() does. */
+/* Append bytes as base64 to out. Fails as annal__buf_append() does. */
 annal_status annal__base64_put(struct buf *out, annal_slice bytes);
 
-/* Whether text is what annal__base64_put() writes for some bytes. */
+/* Return whether annal__base64_put() could have written the text. */
 bool annal__base64_check(annal_slice text);
 
-/* Append the bytes that text encodes; text was checked. */
+/* Append the bytes that the text encodes to out. The caller has checked the text. */
 annal_status annal__base64_take(struct buf *out, annal_slice text);
 
 #endif

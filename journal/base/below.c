@@ -16,7 +16,7 @@
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Close a file without changing errno. */
+/* Close a file, if it is open, and keep errno. */
 static void close_quietly(int fd)
 {
     int why = errno;
@@ -25,7 +25,8 @@ static void close_quietly(int fd)
     errno = why;
 }
 
-/* A missing file is ANNAL_ERR_NOTFOUND. */
+/* Fail with the reason in errno: ANNAL_ERR_NOTFOUND for a missing file, ANNAL_ERR_CONFLICT for an
+ * existing file, else ANNAL_ERR_IO. */
 static annal_status fail_errno(annal_error *err, const char *what, const char *root,
                                const char *slash, const char *path)
 {
@@ -38,7 +39,8 @@ static annal_status fail_errno(annal_error *err, const char *what, const char *r
     return status;
 }
 
-/* Rule (2), or else what errno says; the first len bytes of path are what could not be opened. */
+/* Fail because the first len bytes of path could not be opened: with the error of rule (2) if they
+ * name a symbolic link, else with the reason in errno. */
 static annal_status fail(const struct below *below, int folder, const char *name, const char *path,
                          size_t len, const char *what, annal_error *err)
 {
@@ -72,8 +74,8 @@ void annal__below_close(struct below *below)
     *below = (struct below){0};
 }
 
-/* The next component of a path. It begins at *at, which is moved after it; it is empty at the end
- * of the path. */
+/* Copy the next component of a path, which begins at *at, to name, and move *at after it; name is
+ * empty at the end of the path. Return false and set errno if it is too long. */
 static bool take_name(const char *path, size_t *at, char name[NAME_MAX + 1])
 {
     size_t from = *at + (path[*at] == '/'), len = strcspn(path + from, "/");
@@ -87,14 +89,16 @@ static bool take_name(const char *path, size_t *at, char name[NAME_MAX + 1])
     return true;
 }
 
-/* Rule (1): open a component from its parent; create it if it is missing and mode says so. */
+/* Open a directory from its parent, without following a link (rule 1); create it if it is missing
+ * and mode allows that. */
 static int open_next(int folder, const char *name, const struct below_mode *mode)
 {
     int fd = openat(folder, name, FOLDER_FLAGS);
     if (fd < 0 && errno == ENOENT && mode != NULL && mode->folder != 0 &&
         (mkdirat(folder, name, mode->folder) == 0 || errno == EEXIST))
         fd = openat(folder, name, FOLDER_FLAGS);
-    /* Even if it existed: the process that created it may have died before the sync. */
+    /* Sync the parent even if the directory existed: the process that created it may have died
+     * before the sync. */
     if (fd >= 0 && mode != NULL && mode->sync && fsync(folder) < 0) {
         close_quietly(fd);
         return -1;
@@ -102,7 +106,7 @@ static int open_next(int folder, const char *name, const struct below_mode *mode
     return fd;
 }
 
-/* Rule (5). */
+/* Return whether no component of the path is empty, "." or ".." (rule 5). */
 static bool is_plain(const char *path)
 {
     for (size_t len; path != NULL; path = path[len] == '/' ? path + len + 1 : NULL) {
@@ -113,7 +117,8 @@ static bool is_plain(const char *path)
     return true;
 }
 
-/* Rule (1), all components at once; -1: find out why, one component after the other. */
+/* Open a directory by openat2(), all components at once (rule 1). -1: open the components one by
+ * one, which finds out why. */
 static int open_at_once(const struct below *below, const char *path)
 {
     struct open_how how = {.flags = FOLDER_FLAGS,
@@ -146,7 +151,7 @@ annal_status annal__below_folder(const struct below *below, const char *path,
     return status;
 }
 
-/* The directory of a file, and the file's name in it. */
+/* Open the directory of a file, and find the file's name in it. */
 static annal_status open_above(const struct below *below, const char *path,
                                const struct below_mode *mode, int *out_fd, const char **out_name,
                                annal_error *err)
@@ -218,7 +223,8 @@ annal_status annal__below_read(const struct below *below, const char *path, stru
     return status;
 }
 
-/* A file with this name was left by a process with our id, or put there. False with errno. */
+/* Write a new file. A file with this name, which another process with the same id has left, is
+ * removed first. Return false and set errno on failure. */
 static bool write_new(int folder, const char *name, annal_slice content,
                       const struct below_mode *mode)
 {
@@ -283,7 +289,7 @@ annal_status annal__below_delete(const struct below *below, const char *path, bo
 
 typedef int (*name_fn)(int folder, const char *name, const char *to);
 
-/* In the directory of path, which is then synced. */
+/* Give a file another name in the same directory, by rename or link, and sync the directory. */
 static annal_status give_name(const struct below *below, const char *path, const char *to,
                               name_fn call, const char *what, annal_error *err)
 {

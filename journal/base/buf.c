@@ -58,11 +58,12 @@ annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
 {
     bool was_empty = buf->cap == 0;
-    /* Counting how much room it needs takes longer than printing: most texts fit at once. */
+    /* Most texts fit into PRINTF_BYTES, and reserving them takes less time than first computing the
+     * length. */
     annal_status status = annal__buf_reserve(buf, PRINTF_BYTES);
     if (status == ANNAL_ERR_NOMEM)
         return status;
-    for (;;) { /* at most twice: the first time shows how much room it needs */
+    for (;;) { /* at most twice: the first time computes the length, if it did not fit */
         size_t room = buf->cap - buf->len;
         va_list args;
         va_start(args, format);
@@ -76,9 +77,9 @@ annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
             return ANNAL_OK;
         }
     }
-    if (was_empty) /* callers that got nothing free nothing */
+    if (was_empty) /* after a failure, a buf that was empty needs no annal__buf_done() */
         annal__buf_done(buf);
-    else if (buf->cap > buf->len) /* the string of annal__buf_cstr() stays valid */
+    else if (buf->cap > buf->len) /* so that a string from annal__buf_cstr() stays valid */
         buf->ptr[buf->len] = '\0';
     return status;
 }

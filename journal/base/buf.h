@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that we own and that grow, up to a limit. The only such type of the library.
+ * A growing array of bytes, up to a limit. The library has no other such type.
  *
- * struct buf b = {.limit = N}; … annal__buf_done(&b);   A limit of 0 means BUF_LIMIT_DEFAULT.
+ *     struct buf b = {.limit = N}; … annal__buf_done(&b); A limit of 0 means BUF_LIMIT_DEFAULT.
  */
 #ifndef JOURNAL_BASE_BUF_H
 #define JOURNAL_BASE_BUF_H
@@ -18,21 +18,23 @@ struct buf {
     size_t limit;
 };
 
-/* ANNAL_ERR_NOMEM, or ANNAL_ERR_LIMIT beyond the limit; the contents are unchanged then. */
+/* Make room for more bytes, or append bytes. ANNAL_ERR_NOMEM, or ANNAL_ERR_LIMIT beyond the limit;
+ * the contents are unchanged then. */
 annal_status annal__buf_reserve(struct buf *buf, size_t more);
 annal_status annal__buf_append(struct buf *buf, const void *bytes, size_t len);
 annal_status annal__buf_append_slice(struct buf *buf, annal_slice slice);
 annal_status annal__buf_append_zeros(struct buf *buf, size_t len);
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...) ANNAL_PRINTF(2, 3);
 
-/* Drop the first len bytes. */
+/* Remove the first len bytes. */
 void annal__buf_consume(struct buf *buf, size_t len);
 void annal__buf_clear(struct buf *buf); /* keeps the memory */
 void annal__buf_done(struct buf *buf);  /* frees it; the buf is empty and usable again */
 
 annal_slice annal__buf_slice(const struct buf *buf); /* valid until the buf changes */
 
-/* Add a NUL after the contents, not counted in len; NULL if memory is exhausted. */
+/* Return the contents as a string: writes a NUL after them, which is not counted in len. NULL: out
+ * of memory, or beyond the limit. */
 const char *annal__buf_cstr(struct buf *buf);
 
 #endif

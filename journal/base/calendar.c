@@ -12,8 +12,8 @@
 #define US         INT64_C(1000000)
 #define HOUR_S     INT64_C(3600)
 #define DAY_S      (24 * HOUR_S)
-#define HORIZON_S  (26 * HOUR_S) /* no zone is farther from UTC */
-#define EPOCH_WEEK (3 * DAY_S)   /* 1970-01-01 was a Thursday */
+#define HORIZON_S  (26 * HOUR_S) /* greatest offset from UTC: no zone has a greater one */
+#define EPOCH_WEEK (3 * DAY_S)   /* seconds from a Monday to 1970-01-01, which was a Thursday */
 
 enum { AGE_MAX = 1000000, DATE_BYTES = 10 };
 
@@ -42,8 +42,8 @@ static int64_t wall_s(int64_t seconds)
     return seconds + offset_s(seconds);
 }
 
-/* The first second after low, and not after high, at which the offset differs from the offset at
- * low. */
+/* Find the first second after low, at most high, at which the offset from UTC differs from the
+ * offset at low. */
 static int64_t find_change(int64_t low, int64_t high)
 {
     const int64_t before = offset_s(low);
@@ -57,8 +57,8 @@ static int64_t find_change(int64_t low, int64_t high)
     return high;
 }
 
-/* The instants at which the clock shows this, in order: how many there are. Without any, out[0] is
- * the change that skips it. */
+/* Find the instants at which the local clock shows this time, in order, and return their number. If
+ * the clock skips this time, out[0] is the instant of the change. */
 static int find_instants(int64_t wall, int64_t out[2])
 {
     const int64_t before = offset_s(wall - HORIZON_S), after = offset_s(wall + HORIZON_S);
@@ -89,7 +89,8 @@ int64_t annal__calendar_wall(int64_t time_us)
 
 /* ---- Hours ---- */
 
-/* An hour ends where the clock changes within it, except where it shows the same hour after it. */
+/* An hour begins and ends where the clock changes within it, unless the clock shows the same hour
+ * after the change. */
 static int64_t hour_begin(int64_t at)
 {
     const int64_t wall = wall_s(at);
@@ -106,7 +107,7 @@ static int64_t hour_end(int64_t at)
 
 /* ---- Longer periods ---- */
 
-/* Whole months since the year 0. */
+/* Return the number of months since the year 0. */
 static int64_t month_of(int64_t wall)
 {
     char text[ANNAL_TIME_BYTES];
@@ -119,12 +120,14 @@ static int64_t month_wall(int64_t month)
     char text[sizeof "-2147483648-00-01"];
     int64_t wall_us = 0;
     snprintf(text, sizeof text, "%04d-%02d-01", (int)(month / 12), (int)(month % 12 + 1));
-    if (annal_time_parse(annal_slice_of(text), &wall_us, NULL) < 0) /* the year 10000 */
+    /* the first month of the year 10000 has no text */
+    if (annal_time_parse(annal_slice_of(text), &wall_us, NULL) < 0)
         return month_wall(month - 1) + 31 * DAY_S;
     return wall_us / US;
 }
 
-/* Compute where a period begins, in local time; after 1: where the next period begins. */
+/* Return the local time at which a period begins or, if `after` is 1, at which the next period
+ * begins. */
 static int64_t period_wall(enum period period, int64_t wall, int after)
 {
     if (period == PERIOD_MONTH)
@@ -152,7 +155,7 @@ int64_t annal__calendar_period_end(enum period period, int64_t time_us)
 
 /* ---- Names ---- */
 
-/* "2026-W10": the year of a week is the year of its Thursday. */
+/* Write the name of a week, such as "2026-W10": the year of a week is the year of its Thursday. */
 static void name_week(int64_t wall, char out[PERIOD_NAME_BYTES])
 {
     char text[ANNAL_TIME_BYTES];

@@ -19,31 +19,36 @@
 
 enum period { PERIOD_HOUR, PERIOD_DAY, PERIOD_WEEK, PERIOD_MONTH, PERIODS };
 
-/* "hour"; the words of all of them, in this order. */
+/* words for the periods, in the order of enum period: "hour", … */
 extern const char *const annal__period_words[PERIODS];
 
-/* The instant of a time on the wall, which is written as if it were UTC. */
+/* Return the instant at which the local clock shows this time, which is given as if it were UTC
+ * (rule 3). */
 int64_t annal__calendar_instant(int64_t wall_us);
 
-/* What the clock on the wall shows at an instant, as if it were UTC. */
+/* Return what the local clock shows at an instant, as if it were UTC. */
 int64_t annal__calendar_wall(int64_t time_us);
 
-/* The period that contains an instant: its first instant, and the first instant after it. */
+/* Return the first instant of the period that contains an instant, and the first instant after this
+ * period. */
 int64_t annal__calendar_period_begin(enum period period, int64_t time_us);
 int64_t annal__calendar_period_end(enum period period, int64_t time_us);
 
-/* "2026-03-02T09", "2026-03-02", "2026-W10", "2026-03": names sort as periods do. */
+/* Write the name of the period that contains an instant: "2026-03-02T09", "2026-03-02", "2026-W10"
+ * or "2026-03". Names sort in the order of the periods. */
 #define PERIOD_NAME_BYTES 24
 void annal__calendar_period_name(enum period period, int64_t time_us, char out[PERIOD_NAME_BYTES]);
 
 /* ---- What users write ---- */
 
-/* "45s", "30m", "2h", "7d", "2w": how long it is. */
+/* Read an age, such as "45s", "30m", "2h", "7d" or "2w", in microseconds; false if the text is not
+ * an age. */
 bool annal__calendar_read_age(annal_slice text, int64_t *out_us);
 
 /*
- * An instant: ISO 8601 (without a zone it is a time on the wall, and a day alone is its first
- * instant), "today", "yesterday", or an age, which is counted back from now_us.
+ * Read an instant: ISO 8601 (without a zone it is local time, and a date alone is its first
+ * instant), "today", "yesterday", or an age before now_us. Return false for any other
+ * text.
  */
 bool annal__calendar_read_instant(annal_slice text, int64_t now_us, int64_t *out_us);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No default: a status without a name is a compiler warning. */
+/* The switch has no default, so that the compiler warns of a status without a name. */
 const char *annal_status_name(annal_status status)
 {
     switch (status) {
@@ -91,7 +91,8 @@ annal_status annal__fail_errno(annal_error *err, const char *format, ...)
         fill(err, ANNAL_ERR_IO, os_errno == NO_INODE ? ENOSPC : os_errno, format, args);
         va_end(args);
         char space[128];
-#ifdef __GLIBC__ /* returns the text, and uses space only for an unknown number */
+/* the GNU function returns the text, and uses `space` only for an unknown number */
+#ifdef __GLIBC__
         const char *reason = strerror_r(os_errno, space, sizeof space);
 #else
         const char *reason =

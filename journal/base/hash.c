@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/hash.h"
 
-/* If the library was built to choose: the widest vectors that this processor has. Debian's
- * XXH3_64bits() itself uses SSE2 only, which is half as fast. The hash is the same. */
+/*
+ * If the build found the dispatching variant of the library, use the widest vectors that this
+ * processor has. Debian's XXH3_64bits() itself uses SSE2 only, which is half as fast. The hash is
+ * the same.
+ */
 #ifdef ANNAL_XXH_DISPATCH
 #include <xxh_x86dispatch.h>
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XXH3-64 (xxHash 0.8), the only hash of the format; and the random ids. */
+/* XXH3-64 (xxHash 0.8), the hash of frames, groups and snapshots. */
 #ifndef JOURNAL_BASE_HASH_H
 #define JOURNAL_BASE_HASH_H
 
@@ -8,10 +8,10 @@
 
 uint64_t annal__hash(const void *bytes, size_t len, uint64_t seed);
 
-/* The same hash over pieces, without copying them together first. */
+/* Compute the same hash over several pieces, without copying them together first. */
 struct hash_stream;
-struct hash_stream *annal__hash_begin(uint64_t seed); /* NULL: no memory */
+struct hash_stream *annal__hash_begin(uint64_t seed); /* NULL: out of memory */
 void annal__hash_add(struct hash_stream *stream, const void *bytes, size_t len);
-uint64_t annal__hash_end(struct hash_stream *stream); /* frees it */
+uint64_t annal__hash_end(struct hash_stream *stream); /* frees the stream */
 
 #endif

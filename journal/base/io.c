@@ -21,7 +21,8 @@
 
 #define GROUPS_MAX 256
 
-/* After a call that creates a name: no space may mean that no inode is free. */
+/* Change errno after a file could not be created: ENOSPC becomes NO_INODE if no inode is free.
+ * Return result. */
 static int note_space(const char *path, int result)
 {
     char parent[4096];
@@ -45,8 +46,11 @@ static int open_plain(const char *path, int flags, mode_t mode)
     return (flags & O_CREAT) != 0 ? note_space(path, fd) : fd;
 }
 
-/* What a new file or directory may be for others than its owner: as much as the directory that it
- * is created in, which they may write. *out_directory: the mode of that. */
+/*
+ * Return the permissions of a new file or directory: users other than its owner get the bits of
+ * `most` if they may write the directory that contains it. *out_directory is the mode of that
+ * directory.
+ */
 static mode_t shared_mode(const char *path, mode_t most, mode_t *out_directory)
 {
     char parent[4096];
@@ -69,8 +73,8 @@ static mode_t shared_mode(const char *path, mode_t most, mode_t *out_directory)
     return mode;
 }
 
-/* An existing file keeps its mode. For a new file, umask must not remove what its directory
- * grants. */
+/* Open a file, and create it if it is missing and flags has O_CREAT. An existing file keeps its
+ * permissions; a new file gets what shared_mode() returns, whatever the umask is. */
 static int open_shared(const char *path, int flags, mode_t most)
 {
     for (;;) {
@@ -109,7 +113,8 @@ static ssize_t sys_pread_now(void *arg, int fd, void *bytes, size_t len, uint64_
 {
     struct iovec into = {bytes, len};
     ssize_t got = preadv2(fd, &into, 1, (off_t)offset, RWF_NOWAIT);
-    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) /* a filesystem that never waits */
+    /* the filesystem does not support RWF_NOWAIT, so read normally */
+    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
         return sys_pread(arg, fd, bytes, len, offset);
     return got;
 }
@@ -131,7 +136,7 @@ static int sys_write_back(void *arg, int fd, uint64_t offset, size_t len)
     (void)arg;
     int failed = sync_file_range(fd, (off_t)offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
     if (failed < 0 && errno != EIO && errno != ENOSPC && errno != EDQUOT && errno != EBADF)
-        return 0; /* the kernel does not report these bytes, and the sync covers them */
+        return 0; /* the kernel cannot begin to write these bytes, but the next sync writes them */
     return failed;
 }
 
@@ -186,7 +191,7 @@ static int sys_identify(void *arg, const char *path, dev_t *out_device, ino_t *o
     return 0;
 }
 
-/* Whether this process is in a group. */
+/* Return whether this process is in a group; also true if that cannot be found out. */
 static bool is_member(gid_t gid)
 {
     gid_t groups[GROUPS_MAX];
@@ -289,7 +294,7 @@ static int sys_flock(void *arg, int fd, int operation)
 }
 
 struct filesystem {
-    uint64_t type; /* statfs f_type; linux/magic.h and statfs(2) */
+    uint64_t type; /* f_type of statfs(2), as in linux/magic.h */
     const char *name;
 };
 

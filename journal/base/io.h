@@ -5,8 +5,9 @@
  * failure. Short reads and writes are possible; annal__io_write_all() and annal__io_read_full()
  * loop.
  *
- * Not covered: SQLite (it has its own VFS), and memory that is shared through map_shared, on which
- * no truth depends. The layers above the journal use it through seam.h.
+ * Not covered: SQLite (it has its own VFS), and memory that is shared through map_shared, which
+ * contains nothing that must not be lost. The other folders get the struct io of a store through
+ * seam.h.
  */
 #ifndef JOURNAL_BASE_IO_H
 #define JOURNAL_BASE_IO_H
@@ -17,19 +18,17 @@
 #include <sys/types.h>
 
 struct io_space {
-    uint64_t free_bytes;  /* for an unprivileged user */
-    uint64_t block_bytes; /* the unit in which the filesystem prefers to write */
-    uint64_t fs_type;     /* statfs f_type */
-    uint64_t total_bytes; /* size of the filesystem; 0: not known */
+    uint64_t free_bytes;  /* bytes that an unprivileged user can write */
+    uint64_t block_bytes; /* block size of the filesystem */
+    uint64_t fs_type;     /* f_type of statfs(2) */
+    uint64_t total_bytes; /* bytes of the filesystem; 0: unknown */
 };
 
-/*
- * Return the name of a filesystem whose locks, syncs or shared memory may not work, or not across
- * machines; NULL for other filesystems, which may only be slow: annal doctor says so.
- */
+/* Return the name of a filesystem on which locks, syncs or shared memory may not work, or only on
+ * one machine; NULL for other filesystems. */
 const char *annal__io_shared_filesystem(uint64_t fs_type);
 
-/* One name in a directory; return 0 to continue. "." and ".." are left out. */
+/* Called for each name in a directory except "." and ".."; return 0 to continue. */
 typedef int (*io_list_fn)(void *arg, const char *name);
 
 struct io {
@@ -42,9 +41,10 @@ struct io {
     int (*open)(void *arg, const char *path, int flags, mode_t mode);
     int (*close)(void *arg, int fd);
     ssize_t (*pread)(void *arg, int fd, void *bytes, size_t len, uint64_t offset);
-    /* As pread, but without what would have to be waited for: short, or -1 with EAGAIN. */
+    /* As pread, but read only what is in memory: fewer bytes, or -1 with EAGAIN, instead of waiting
+     * for the disk. */
     ssize_t (*pread_now)(void *arg, int fd, void *bytes, size_t len, uint64_t offset);
-    /* A hint: fetch these bytes from the disk in the background. */
+    /* Ask the system to read these bytes from the disk in the background. */
     void (*will_need)(void *arg, int fd, uint64_t offset, size_t len);
     ssize_t (*pwrite)(void *arg, int fd, const void *bytes, size_t len, uint64_t offset);
     /*
@@ -55,67 +55,69 @@ struct io {
     int (*fdatasync)(void *arg, int fd);
     int (*fsync)(void *arg, int fd);
     int (*ftruncate)(void *arg, int fd, uint64_t len);
-    /*
-     * Extend a file to this length and reserve disk space for all of it; unwritten bytes read as
-     * zeros. Not every filesystem and system can do this.
-     */
+    /* Extend a file to this length and reserve disk space for it; bytes that were never written
+     * read as zeros. Fails on filesystems and systems that cannot do this. */
     int (*reserve)(void *arg, int fd, uint64_t len);
     int (*fstat)(void *arg, int fd, struct stat *out);
     int (*futimens)(void *arg, int fd, const struct timespec times[2]);
-    /* lstat: does not follow links */
+    /* Examine a file as lstat() does, without following a link. */
     int (*stat)(void *arg, const char *path, struct stat *out);
     /*
-     * The file that a name belongs to. Asks for nothing else: on Linux from 6.13 on, a stat that
-     * asks for times makes the next write to that file change its metadata, which costs half a
-     * sync.
+     * Find the device and inode of the file that has this name. Asks for nothing else: on Linux
+     * from 6.13 on, a stat that asks for times makes the next write to that file change its
+     * metadata, which costs half a sync.
      */
     int (*identify)(void *arg, const char *path, dev_t *out_device, ino_t *out_inode);
     /*
-     * The size of a file, and whether it is a regular one; asks for no times, like identify. 1: as
-     * its mode says, this user may not read it (an ACL may say otherwise).
+     * Find the size of a file, and whether it is a regular file, without asking for times (see
+     * identify). Returns 1 if this user may not read the file according to its permissions (an ACL
+     * may allow it).
      */
     int (*measure)(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes);
     int (*rename)(void *arg, const char *from, const char *to);
     int (*unlink)(void *arg, const char *path);
     int (*mkdir)(void *arg, const char *path, mode_t mode);
-    /* Does not follow a link in the last component: what was found may be deleted. */
+    /* List a directory, but not through a link in the last component, because the caller may delete
+     * the files that it finds. */
     int (*list)(void *arg, const char *path, io_list_fn fn, void *fn_arg);
     int (*flock)(void *arg, int fd, int operation); /* retries EINTR */
     int (*space)(void *arg, int fd, struct io_space *out);
-    int (*drop_cache)(void *arg, int fd); /* forget clean pages, so that a read asks the disk */
+    /* drop clean pages of the file from memory, so that the next read reads the disk */
+    int (*drop_cache)(void *arg, int fd);
     void *(*map_shared)(void *arg, int fd, size_t len); /* MAP_FAILED on failure */
     int (*unmap)(void *arg, void *map, size_t len);
 };
 
-/* The system calls themselves. */
+/* The system calls of the operating system. */
 extern const struct io annal__system_io;
 
-/* Writes all of it, or returns -1 with errno (EIO if the kernel accepts nothing). */
+/* Write len bytes. Return 0, or -1 and set errno (EIO if the kernel accepts no byte). */
 int annal__io_write_all(const struct io *io, int fd, const void *bytes, size_t len,
                         uint64_t offset);
 
-/* Reads len bytes, fewer only at the end of the file; -1 with errno. */
+/* Read len bytes, or fewer at the end of the file. Return their number, or -1 and set errno. */
 ssize_t annal__io_read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset);
 
 /* Sync a directory, so that names in it survive a power cut. */
 annal_status annal__io_sync_dir(const struct io *io, const char *path, annal_error *err);
 
-/*
- * After mkdir failed with why: ANNAL_OK if there is a directory, or what is wrong. A symbolic link
- * is not followed, and the message says so.
- */
+/* Find out why mkdir failed with the errno `why`: ANNAL_OK if the path is a directory, else a
+ * failure. A symbolic link is not followed, and the message says so. */
 annal_status annal__io_check_dir(const struct io *io, const char *path, int why, annal_error *err);
 
-/* Create a directory (0770: see open) if it is missing, and sync its parent. */
+/* Create a directory if it is missing, with mode 0770 (see open), and sync its parent. */
 annal_status annal__io_make_dir(const struct io *io, const char *path, annal_error *err);
 
-/* As above, for its owner alone, whatever the directory above it is: a store, a backup. */
+/* As annal__io_make_dir(), but with permissions for its owner only (0700): for a store or a
+ * backup. */
 annal_status annal__io_make_private_dir(const struct io *io, const char *path, annal_error *err);
 
-/* Whether a file has a name that annal__io_publish_file() gives for a moment: ….tmp-, 16 digits. */
+/* Return whether a file has a temporary name of annal__io_publish_file(): ….tmp- and 16 hex
+ * digits. */
 bool annal__io_is_temporary(const char *name);
 
-/* Write a whole file: under a temporary name beside it, synced, renamed, directory synced. */
+/* Write a file completely: under a temporary name beside it, synced, renamed, and its directory
+ * synced. */
 annal_status annal__io_publish_file(const struct io *io, const char *path, const void *bytes,
                                     size_t len, annal_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON check: one pass, no recursion, no memory but a bit for each open bracket.
+ * The JSON check: one pass, without recursion; its only memory is a bit for each open bracket.
  *
  * Nearly all bytes of real events are inside strings, so only runs of plain string bytes are
  * handled many at a time; everything else goes byte by byte.
@@ -23,7 +23,7 @@
 struct check {
     const unsigned char *at;
     const unsigned char *end;
-    struct pieces *pieces; /* NULL: the text is in memory */
+    struct pieces *pieces; /* pieces of the text; NULL: the text is in memory completely */
     unsigned depth;
     unsigned max_depth;
     uint64_t is_object[JSON_DEPTH_MAX / 64]; /* a bit for each open bracket: 1 for '{', 0 for '[' */
@@ -31,14 +31,15 @@ struct check {
 
 /* A text that is read in pieces, and its bytes in memory. */
 struct pieces {
-    uint64_t length, next; /* length of the text, and how much of it was read */
+    uint64_t length, next; /* length of the text, and number of bytes that were read */
     json_read_fn read;
     void *arg;
     bool failed;
     unsigned char bytes[JSON_PIECE_BYTES];
 };
 
-/* Read on, and keep the bytes from at on. False: at the end of the text. */
+/* Read the next piece, and keep the bytes from check->at on. Return false at the end of the text or
+ * after a failed read. */
 static bool read_on(struct check *check)
 {
     struct pieces *pieces = check->pieces;
@@ -65,13 +66,13 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The first byte from at on that is not plain ASCII text in a string, or end. */
+/* Return the first byte from `at` on that is not plain ASCII text of a string, or end. */
 static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
 {
 #ifdef __SSE2__
     while (end - at >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-        /* As signed bytes, those from 0x80 on are below 0x20 too. */
+        /* The comparison is of signed bytes, so it also stops at bytes from 0x80 on. */
         __m128i stop = _mm_or_si128(_mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)),
                                     _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
                                                  _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))));
@@ -124,8 +125,8 @@ static void skip_space(struct check *check)
         check->at++;
 }
 
-/* at is on the backslash. Half a surrogate pair is accepted: RFC 8259 allows it, and real logs
- * contain it. */
+/* Check an escape; check->at is at its backslash. Half a surrogate pair is accepted, because RFC
+ * 8259 allows it and real logs contain it. */
 static json_fault check_escape(struct check *check)
 {
     check->at++;
@@ -168,7 +169,7 @@ static json_fault check_string(struct check *check)
             if (fault != JSON_VALID)
                 return fault;
         } else if (*check->at >= 0x80) {
-            do { /* such characters are rarely alone */
+            do { /* characters outside ASCII usually follow each other */
                 if (check->end - check->at < UTF8_BYTES_MAX)
                     (void)read_on(check);
                 size_t length = annal__json_utf8_length(check->at, check->end);
@@ -239,7 +240,7 @@ static json_fault check_scalar(struct check *check)
     return check_number(check);
 }
 
-/* Check "key" and the colon; at is on the value afterwards. */
+/* Check a name and the colon after it; check->at is at the value afterwards. */
 static json_fault check_key(struct check *check)
 {
     skip_space(check);
@@ -267,8 +268,9 @@ static bool in_object(const struct check *check)
 }
 
 /*
- * at is where a value must start. Scalars are skipped; a bracket opens a level, and unless it
- * closes at once *out_opened says that its first member is next.
+ * Check the start of a value at check->at. A value without brackets is checked completely; a
+ * bracket opens a level. *out_opened is set if the level has a first member or item, which is
+ * next.
  */
 static json_fault check_value_start(struct check *check, bool *out_opened)
 {
@@ -290,7 +292,7 @@ static json_fault check_value_start(struct check *check, bool *out_opened)
     return JSON_VALID;
 }
 
-/* After a value: close every level that ends here, up to a comma or the end of the text. */
+/* Close the levels that end after a value, up to a comma or the end of the text. */
 static json_fault check_value_end(struct check *check)
 {
     while (check->depth > 0) {
@@ -383,7 +385,8 @@ const char *annal__json_fault_text(json_fault fault)
 
 static annal_status quote_special(struct buf *out, unsigned char c)
 {
-    static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* a byte, then its escape */
+    /* pairs of a byte and the letter of its escape */
+    static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     for (const char *pair = letters; *pair != '\0'; pair += 2) {
         if ((unsigned char)pair[0] == c)
             return annal__buf_append(out, (char[]){'\\', pair[1]}, 2);
@@ -404,7 +407,8 @@ bool annal__json_is_utf8(annal_slice text)
     return true;
 }
 
-/* One byte; three of half a surrogate pair, which stand for one character. */
+/* Return how many invalid bytes one U+FFFD replaces: one, or the three bytes of half a surrogate
+ * pair. */
 static size_t invalid_length(const unsigned char *at, const unsigned char *end)
 {
     bool half = end - at >= 3 && at[0] == 0xED && at[1] >= 0xA0 && is_tail(at[1]) && is_tail(at[2]);

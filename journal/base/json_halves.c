@@ -21,7 +21,8 @@ static int nibble(char c)
     return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
 }
 
-/* Whether bytes are "\ud" and a digit from low to high, as far as there are any. */
+/* Return whether the bytes are "\ud" and a hex digit from low to high; bytes after len are not
+ * compared. */
 static bool is_half(const char *at, size_t len, int low, int high)
 {
     return (len < 1 || at[0] == '\\') && (len < 2 || at[1] == 'u') &&

@@ -2,27 +2,28 @@
 /*
  * Halves of surrogate pairs in JSON text.
  *
- * Agents cut texts in the middle of a pair: "\ud83d" without its second half. It is valid JSON by
- * its grammar, journals keep it, and strict readers refuse it, because it is not a character.
- * Printed text has U+FFFD in its place, which as an escape has the same length.
+ * Agents cut texts in the middle of a pair: "\ud83d" without its second half. The grammar of JSON
+ * allows such an escape, so journals keep it; but it is not a character, and strict readers refuse
+ * it. Annal prints U+FFFD in its place, whose escape has the same length.
  */
 #ifndef JOURNAL_BASE_JSON_HALVES_H
 #define JOURNAL_BASE_JSON_HALVES_H
 
 #include <annal/base.h>
 
-/* Whether a text has the escape of a half, in a pair or alone. Most have no half, at the speed of a
- * search for three bytes. */
+/* Return whether a text contains the escape of half a pair, alone or in a pair. In most texts this
+ * takes only a search for three bytes. */
 bool annal__json_has_halves(annal_slice json);
 
 /*
- * Replace the halves that stand alone by "\ufffd". text is JSON, or a piece that begins at a
- * character; if last is false, more text follows. Returns how much is done: all but an escape, or a
- * pair, at the end that is not complete.
+ * Replace halves that stand alone by "\ufffd". text is JSON, or a piece of JSON that begins at a
+ * character; if last is false, more text follows. Returns the number of bytes that are final: all
+ * bytes except an incomplete escape or pair at the end.
  */
 size_t annal__json_mend_halves(char *text, size_t len, bool last);
 
-/* Replace halves that were decoded into three bytes, which is not UTF-8, as SQLite's ->> does. */
+/* Replace halves that a decoder such as SQLite's ->> has turned into three bytes, which are not
+ * UTF-8. */
 void annal__json_text_mend_halves(char *text, size_t len);
 
 #endif

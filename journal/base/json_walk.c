@@ -5,7 +5,8 @@
 
 #define REPLACEMENT 0xfffd
 
-/* Skip what separates names and values. In valid JSON no other bytes are at or below ' '. */
+/* Skip white space, commas and colons. In valid JSON no other bytes are at or below ' ' between
+ * tokens. */
 static void skip_between(struct json_walk *walk)
 {
     while (walk->at < walk->end &&
@@ -13,7 +14,7 @@ static void skip_between(struct json_walk *walk)
         walk->at++;
 }
 
-/* Skip to the first quote that has an even number of backslashes before it. */
+/* Skip a string: move after the first quote that follows an even number of backslashes. */
 static void skip_string(struct json_walk *walk)
 {
     const char *begin = ++walk->at, *before;
@@ -29,7 +30,7 @@ static void skip_string(struct json_walk *walk)
     } while ((walk->at - 1 - before) % 2 != 0);
 }
 
-/* Skip an array or an object; brackets in strings do not count. */
+/* Skip an array or an object; brackets in strings are not counted. */
 static void skip_nested(struct json_walk *walk)
 {
     size_t depth = 0;
@@ -45,7 +46,7 @@ static void skip_nested(struct json_walk *walk)
     } while (depth > 0 && walk->at < walk->end);
 }
 
-/* Skip a number or a word. */
+/* Skip a number, or true, false or null. */
 static void skip_word(struct json_walk *walk)
 {
     while (walk->at < walk->end && (unsigned char)*walk->at > ' ' && *walk->at != ',' &&
@@ -113,7 +114,8 @@ size_t annal__json_utf8_put(unsigned code, char bytes[4])
 
 unsigned annal__json_unescape(const char **at, const char *end)
 {
-    static const char letters[] = "b\bf\fn\nr\rt\t"; /* a letter, then what it means */
+    /* pairs of a letter and the character that its escape means */
+    static const char letters[] = "b\bf\fn\nr\rt\t";
     char c = end - *at < 2 ? '\\' : (*at)[1];
     *at = end - *at < 2 ? end : *at + 2;
     if (c != 'u') {
@@ -171,7 +173,8 @@ annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice 
 
 /* ---- Members ---- */
 
-/* value may be empty: a member that an object does not have. */
+/* Begin to walk through an object or array; value may be empty (annal__json_member() found
+ * nothing). Return false if value does not begin with this bracket. */
 static bool begin(struct json_walk *walk, annal_slice value, char bracket)
 {
     if (value.len == 0)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Read JSON that was checked (json.h) in place: values are slices of it. If it was not checked, the
- * values have no meaning, but no byte outside of it is read.
- */
+/* Read JSON in place: values are slices of the text, which was checked before (json.h). In a text
+ * that is not valid JSON, the values have no meaning, but no byte outside of the text is read. */
 #ifndef JOURNAL_BASE_JSON_WALK_H
 #define JOURNAL_BASE_JSON_WALK_H
 
@@ -17,53 +15,55 @@ struct json_walk {
     const char *end;
 };
 
-/* Begin in an object: its first byte after spaces is '{'. False: it is something else, and has no
- * members. */
+/* Begin to walk through an object. Returns false if the text does not begin with '{' after white
+ * space; then it has no members. */
 bool annal__json_walk_object(struct json_walk *walk, annal_slice object);
 
-/* The next member: the raw string that is its name, and its raw value. False: no more members. */
+/* Read the next member: its name, as a string with quotes, and its value. Returns false after the
+ * last member. */
 bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value);
 
-/* The two halves of annal__json_walk_next(). After the name, walk->at is where the value begins. */
+/* The two steps of annal__json_walk_next(). After the name, walk->at is where the value begins. */
 bool annal__json_walk_name(struct json_walk *walk, annal_slice *out_name);
 annal_slice annal__json_walk_value(struct json_walk *walk);
 
-/* As above, for an array and its items. */
+/* Begin to walk through an array, and read its next item. Return false as for objects. */
 bool annal__json_walk_array(struct json_walk *walk, annal_slice array);
 bool annal__json_walk_item(struct json_walk *walk, annal_slice *out_value);
 
-/* The raw value of a member, "id" or "run.id"; empty if it is missing. Names with escapes are not
- * found. */
+/* Return the value of a member, such as "id" or "run.id", as it is in the text; empty if the member
+ * is missing. Names with escapes are not found. */
 annal_slice annal__json_member(annal_slice object, const char *path);
 
-/* The next bracket, string, number or word; white space, commas and colons are skipped. */
+/* Read the next bracket, string, number or word; white space, commas and colons are skipped.
+ * Returns false at the end of the text. */
 bool annal__json_token(struct json_walk *walk, annal_slice *out_token);
 
-/* The byte after the string whose opening quote is at `at`; end if it is not closed. */
+/* Return the byte after the string whose opening quote is at `at`; end if the string is not
+ * closed. */
 const char *annal__json_string_end(const char *at, const char *end);
 
 /* ---- Strings ---- */
 
-/* A raw string without its quotes. */
+/* Return a string without its quotes. */
 static inline annal_slice annal__json_inside(annal_slice raw)
 {
     return raw.len < 2 ? (annal_slice){raw.ptr, 0} : (annal_slice){raw.ptr + 1, raw.len - 2};
 }
 
 /*
- * The text of a raw string. Without escapes it is a slice of the raw bytes; otherwise it is added
- * to scratch, in which room should be reserved if several are kept. ANNAL_ERR_INVALID: half a
- * surrogate pair, which is not a character.
+ * Return the text of a string with quotes. Without escapes it is a slice of the string; otherwise
+ * it is appended to scratch, in which room should be reserved if several texts are kept.
+ * ANNAL_ERR_INVALID if it contains half a surrogate pair, which is not a character.
  */
 annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice *out);
 
-/* Append the text of a raw string. Half a surrogate pair becomes three bytes that are not UTF-8. */
+/* Append the text of a string with quotes to out. Half a surrogate pair becomes three bytes that
+ * are not UTF-8; then *out_half is set. */
 annal_status annal__json_decode(annal_slice raw, struct buf *out, bool *out_half);
 
-/*
- * Read the escape at *at, or both escapes of a surrogate pair, and move *at after it. Half a pair
- * alone gives its own code; see annal__is_half().
- */
+/* Read the escape at *at, or both escapes of a surrogate pair, and move *at after it. For half a
+ * pair, returns its own code (annal__is_half()). */
 unsigned annal__json_unescape(const char **at, const char *end);
 
 static inline bool annal__is_half(unsigned code)
@@ -76,7 +76,7 @@ static inline bool annal__json_is_escaped(annal_slice raw)
     return memchr(raw.ptr, '\\', raw.len) != NULL;
 }
 
-/* Write a character as UTF-8. Returns its length. */
+/* Write a character as UTF-8, and return its number of bytes. */
 size_t annal__json_utf8_put(unsigned code, char bytes[4]);
 
 #endif

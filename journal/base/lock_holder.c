@@ -15,8 +15,8 @@ struct holder {
     bool is_writer;
 };
 
-/* "7: FLOCK ADVISORY WRITE 123 fd:01:456 0 EOF". The line of a waiting process has "->" there, and
- * is not matched. */
+/* Parse a line of /proc/locks: "7: FLOCK ADVISORY WRITE 123 fd:01:456 0 EOF". The line of a waiting
+ * process contains "->", and does not match. Return pid 0 if it is not a lock on this file. */
 static struct holder holder_in(const char *line, const struct stat *file)
 {
     long pid;
@@ -31,8 +31,8 @@ static struct holder holder_in(const char *line, const struct stat *file)
     return (struct holder){(uint32_t)pid, strcmp(what, "WRITE") == 0};
 }
 
-/* A reader among others blocks only writers, so a writer is preferred to it; our own process is the
- * last choice. */
+/* Return how well a holder explains why this process waits: a writer is better than a reader, which
+ * blocks only writers, and this process is the last choice. */
 static int rank(struct holder holder)
 {
     if (holder.pid == 0 || holder.pid == (uint32_t)getpid())
@@ -55,8 +55,8 @@ static uint32_t look_for_holder(const struct stat *file, bool writes)
     return best.pid;
 }
 
-/* The kernel returns the list a page at a time, and skips a line if earlier locks are released in
- * the meantime. */
+/* The list is read up to TRIES times, because the kernel returns it a page at a time, and skips a
+ * line if locks before it are released in the meantime. */
 uint32_t annal__lock_holder_of(const struct stat *file, bool writes)
 {
     uint32_t pid = 0;
@@ -65,7 +65,7 @@ uint32_t annal__lock_holder_of(const struct stat *file, bool writes)
     return pid;
 }
 
-/* "123 (name) T …". A name may contain any characters. */
+/* /proc/PID/stat begins "123 (name) T …"; the name may contain any characters. */
 bool annal__lock_holder_is_stopped(uint32_t pid)
 {
     char path[40], text[128] = "";

@@ -6,7 +6,8 @@
 
 /* ---- Packing ---- */
 
-/* msgpack-c passes only -1 through; the status is kept beside it. */
+/* The destination of msgpack-c's packer, which reports only -1 after a failure, and the status of
+ * that failure. */
 struct sink {
     struct buf *out;
     annal_status status;
@@ -51,7 +52,8 @@ annal_status annal__msgpack_double(struct buf *out, double value)
     PACK(out, msgpack_pack_double(&packer, value));
 }
 
-/* The ptr of an empty slice may be NULL, which memcpy() must not get. */
+/* Return the ptr of a slice, or "" if it is empty: its ptr may be NULL, which memcpy() does not
+ * accept. */
 static const char *pointer_of(annal_slice bytes)
 {
     return bytes.len == 0 ? "" : bytes.ptr;
@@ -175,7 +177,7 @@ static bool take_real(annal_slice *rest, size_t bytes, struct msgpack_value *out
     return true;
 }
 
-/* A length of this many bytes, then as many bytes as it says. */
+/* Read a length of this many bytes, and then as many bytes as the length says. */
 static bool take_sized(annal_slice *rest, size_t bytes, enum unpacked_kind kind,
                        struct msgpack_value *out)
 {
@@ -209,7 +211,7 @@ static bool take_count(annal_slice *rest, size_t bytes, enum unpacked_kind kind,
     return true;
 }
 
-/* Heads that contain a small number, or their own length. */
+/* Read a value whose first byte contains a small number, a count or a length. */
 static bool take_short(annal_slice *rest, unsigned char head, struct msgpack_value *out)
 {
     if (head >= 0xa0 && head <= 0xbf)
@@ -239,7 +241,7 @@ bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out)
     switch (head) {
     case 0xc0: /* nil */
         return true;
-    case 0xc1: /* never used */
+    case 0xc1: /* 0xc1 is unused in msgpack */
         return false;
     case 0xc2:
     case 0xc3:

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * msgpack: appending values to a buffer, and walking over values that follow each other.
+ * msgpack: append values to a buffer, and read values one after the other.
  *
- * Packing uses msgpack-c. Walking does not: msgpack-c builds a tree, and gives up at 32 levels
- * (docs/decisions/0009).
+ * Appending uses msgpack-c. Reading does not, because msgpack-c builds a tree, and fails beyond 32
+ * levels (docs/decisions/0009).
  */
 #ifndef JOURNAL_BASE_MSGPACK_H
 #define JOURNAL_BASE_MSGPACK_H
 
 #include "journal/base/buf.h"
 
-/* Append a value to out. After ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT a piece of it may be in out. */
+/* Append a value to out. After ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT, out may contain a piece of
+ * it. */
 annal_status annal__msgpack_nil(struct buf *out);
 annal_status annal__msgpack_bool(struct buf *out, bool value);
-annal_status annal__msgpack_uint(struct buf *out, uint64_t value); /* as short as possible */
+annal_status annal__msgpack_uint(struct buf *out, uint64_t value); /* in as few bytes as possible */
 annal_status annal__msgpack_int(struct buf *out, int64_t value);
 annal_status annal__msgpack_double(struct buf *out, double value);
 annal_status annal__msgpack_str(struct buf *out, annal_slice bytes);
 annal_status annal__msgpack_bin(struct buf *out, annal_slice bytes);
 annal_status annal__msgpack_ext(struct buf *out, int8_t type, annal_slice bytes);
-annal_status annal__msgpack_array(struct buf *out, size_t count); /* count values follow */
-annal_status annal__msgpack_map(struct buf *out, size_t count);   /* count pairs follow */
+annal_status annal__msgpack_array(struct buf *out, size_t count); /* append count values after it */
+/* append count keys and values after it */
+annal_status annal__msgpack_map(struct buf *out, size_t count);
 
-/* Of fixed width: 5, 9 and 9 bytes whatever the value. */
+/* Append a number of fixed width: 5, 9 and 9 bytes, whatever its value. */
 annal_status annal__msgpack_put_uint32(struct buf *out, uint32_t value);
 annal_status annal__msgpack_put_uint64(struct buf *out, uint64_t value);
 annal_status annal__msgpack_put_int64(struct buf *out, int64_t value);
@@ -30,14 +32,14 @@ annal_status annal__msgpack_put_int64(struct buf *out, int64_t value);
 enum unpacked_kind {
     UNPACKED_NIL,
     UNPACKED_BOOL,
-    UNPACKED_UINT, /* 0 and above, whatever its encoding */
-    UNPACKED_INT,  /* below 0 */
+    UNPACKED_UINT, /* integer from 0 on, in any encoding */
+    UNPACKED_INT,  /* integer below 0 */
     UNPACKED_DOUBLE,
     UNPACKED_STR,
     UNPACKED_BIN,
     UNPACKED_EXT,
-    UNPACKED_ARRAY, /* its values follow */
-    UNPACKED_MAP    /* its keys and values follow */
+    UNPACKED_ARRAY, /* the values of the array follow */
+    UNPACKED_MAP    /* the keys and values of the map follow */
 };
 
 struct msgpack_value {
@@ -51,13 +53,11 @@ struct msgpack_value {
     uint32_t count; /* number of values of an array, or of pairs of a map */
 };
 
-/*
- * Remove one value, or the head of an array or map, from the front of rest. false: rest is empty or
- * not valid.
- */
+/* Remove one value, or the head of an array or map, from the front of rest. Returns false if rest
+ * is empty or invalid. */
 bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out);
 
-/* The big-endian number in these bytes. */
+/* Return the big-endian number in the 4 or 8 bytes at `at`. */
 uint32_t annal__msgpack_get_uint32(const char *at);
 uint64_t annal__msgpack_get_uint64(const char *at);
 

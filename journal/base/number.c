@@ -11,23 +11,24 @@
 
 /* ---- Decimals ---- */
 
-/* A number as its digits, 0.d1d2d3… times ten to a power. */
+/* A decimal number: its sign, its digits as 0.d1d2d3…, and a power of ten. */
 struct decimal {
     bool negative;
-    bool huge;         /* the exponent is larger than we count */
-    const char *digit; /* the first that is not 0, or NULL for zero */
-    size_t count;      /* number of digits up to the last that is not 0 */
+    bool huge;         /* whether the exponent exceeds POWER_MAX */
+    const char *digit; /* first digit that is not 0; NULL: the number is zero */
+    size_t count;      /* number of digits from it to the last that is not 0 */
     int64_t power;
 };
 
-#define POWER_MAX ((int64_t)1 << 50) /* far above any number of digits */
+/* greatest exponent that is computed; no text has as many digits */
+#define POWER_MAX ((int64_t)1 << 50)
 
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* A number ends with a digit: there is a character after each sign and each e. */
+/* Read the exponent of a number; the caller has checked that it has a digit. */
 static int64_t read_exponent(const char *at, const char *end, bool *out_huge)
 {
     bool negative = *at == '-';
@@ -48,7 +49,7 @@ static struct decimal read_decimal(annal_slice text)
     struct decimal decimal = {0};
     const char *at = text.ptr;
     const char *end = at + text.len;
-    size_t seen = 0; /* digits since the first that is not 0 */
+    size_t seen = 0; /* number of digits since the first that is not 0 */
     bool behind_point = false;
     decimal.negative = *at == '-';
     at += decimal.negative;
@@ -68,7 +69,7 @@ static struct decimal read_decimal(annal_slice text)
         if (*at != '0')
             decimal.count = seen;
     }
-    if (at < end) /* on the e */
+    if (at < end) /* at is at the e */
         decimal.power += read_exponent(at + 1, end, &decimal.huge);
     return decimal;
 }
@@ -100,8 +101,8 @@ bool annal__number_equal(annal_slice a, annal_slice b)
 
 /* ---- Doubles ---- */
 
-/* Sets the calling thread's locale to "C" until it is reset: other locales write a comma for the
- * point. */
+/* Set the locale of this thread to "C", because other locales write a comma for the point. Return
+ * the former locale, for end_plain_locale(). */
 static locale_t begin_plain_locale(locale_t *out_plain)
 {
     *out_plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -179,7 +180,7 @@ struct number annal__number_read(annal_slice text)
     if (!negative)
         return number;
     if (number.uint == 0 || number.uint > (uint64_t)1 << 63)
-        return read_double(text); /* -0 is a number different from 0 */
+        return read_double(text); /* -0 differs from 0, and only a double can express it */
     number.kind = NUMBER_INT;
     number.sint = (int64_t)(0 - number.uint);
     return number;

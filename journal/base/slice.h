@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparing slices, byte for byte. The ptr of an empty one may be NULL, which memcmp() must not
- * get. */
+/* Compare slices, byte for byte. The ptr of an empty slice may be NULL, which memcmp() does not
+ * accept. */
 #ifndef JOURNAL_BASE_SLICE_H
 #define JOURNAL_BASE_SLICE_H
 

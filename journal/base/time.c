@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ISO 8601 in UTC. Days from civil dates after H. Hinnant, "chrono-Compatible Low-Level Date
- * Algorithms". */
+/* Times in ISO 8601, UTC. Days are computed from dates as in H. Hinnant, "chrono-Compatible
+ * Low-Level Date Algorithms". */
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 
@@ -71,7 +71,7 @@ void annal_time_format(int64_t time_us, char out[ANNAL_TIME_BYTES])
     put_digits(out + 20, rest % US_PER_SECOND, 6);
 }
 
-/* A reader that stops at the first thing that does not fit. */
+/* A position in a text; `bad` is set at the first character that does not fit. */
 struct scan {
     const char *at;
     const char *end;
@@ -115,7 +115,8 @@ static int64_t take_fraction_us(struct scan *scan)
     return value;
 }
 
-/* "Z", "+02:00", "-0530", or nothing, which is UTC. */
+/* Read an offset such as "Z", "+02:00" or "-0530", in microseconds; at the end of the text it is
+ * 0. */
 static int64_t take_zone_us(struct scan *scan)
 {
     if (scan->at == scan->end || take(scan, 'Z') || take(scan, 'z'))
@@ -138,7 +139,7 @@ static int64_t days_in_month(int64_t year, int64_t month)
            days_from_civil(year, month, 1);
 }
 
-/* Two digits; sets a bit of *bad if one is not a digit. */
+/* Return the number in two digits; sets *bad if a character is not a digit. */
 static int64_t two_digits(const char *at, unsigned *bad)
 {
     unsigned tens = (unsigned)(unsigned char)at[0] - '0',
@@ -147,8 +148,8 @@ static int64_t two_digits(const char *at, unsigned *bad)
     return tens * 10 + ones;
 }
 
-/* A time as annal_time_format() writes it, which is the form in every event of a journal. False:
- * another form, or invalid. */
+/* Parse a time in the form that annal_time_format() writes, which every event of a journal has.
+ * Return false for another form, or an invalid time. */
 static bool parse_fixed(const char *at, int64_t *out_time_us)
 {
     bool shape = at[4] == '-' && at[7] == '-' && at[10] == 'T' && at[13] == ':' && at[16] == ':' &&

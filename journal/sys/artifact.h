@@ -5,11 +5,8 @@
 
 #include <annal/artifact.h>
 
-/*
- * Hold off sweeps: an artifact that is stored while this is held is not swept before it is
- * released. For callers that store an artifact and then append the event that names it. Release it
- * soon, from any thread.
- */
+/* Prevent sweeps: while a process has such a hold, no artifact is removed. For callers that store
+ * an artifact and then append the event that names it. Release it soon, from any thread. */
 typedef struct annal__artifact_hold annal__artifact_hold;
 
 ANNAL_MUST_CHECK annal_status annal__artifact_hold_new(annal_store *store,
@@ -19,10 +16,11 @@ ANNAL_MUST_CHECK annal_status annal__artifact_hold_new(annal_store *store,
 void annal__artifact_hold_free(annal__artifact_hold *hold); /* NULL is accepted */
 
 /*
- * Move a large member out of an event's data. data is a JSON object. If its member `field` is
- * larger than over_bytes, its value is stored (a string as its text, anything else as JSON), and
+ * Store a large member of an event's data as an artifact. data is a JSON object. If its member
+ * `field` is larger than over_bytes, its value is stored (a string as its text, anything else as
+ * JSON), and
  * *out_data is data with the member "<field>_ref", the reference, in its place; free it with
- * annal_free(). Otherwise, and if there is a "<field>_ref" already, nothing happens and
+ * annal_free(). Otherwise, and if data already has a member "<field>_ref", nothing is stored and
  * *out_data is empty. The same data always yields the same *out_data. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__artifact_externalize(annal_store *store, annal_slice session,
@@ -30,22 +28,20 @@ ANNAL_MUST_CHECK annal_status annal__artifact_externalize(annal_store *store, an
                                                           annal_slice data, annal_slice *out_data,
                                                           annal_error *err);
 
-/* Called with each reference of an event's data (JSON): the session in whose directory the artifact
- * is, and its hash, of 64 digits without an end. */
+/* Call fn for each reference to an artifact in an event's data (JSON): with the session whose
+ * directory contains the artifact, and the artifact's hash, 64 hex digits without a NUL. */
 typedef annal_status (*annal__artifact_reference_fn)(void *arg, annal_slice session,
                                                      annal_slice sha256, annal_error *err);
 ANNAL_MUST_CHECK annal_status annal__artifact_references(annal_slice data,
                                                          annal__artifact_reference_fn fn, void *arg,
                                                          annal_error *err);
 
-/* Called with a reference, "artifacts/…", that names nothing. Return 0 to continue; any other value
- * stops, and is returned. */
+/* Called with the path in a reference, "artifacts/…", if that artifact does not exist. Return 0 to
+ * continue; any other value stops, and is returned. */
 typedef int (*annal__artifact_missing_fn)(void *arg, annal_slice path);
 
-/*
- * Check whether the artifacts exist that an event's data refers to (JSON, as cursors return it);
- * they are not read. Any thread.
- */
+/* Check whether the artifacts exist to which an event's data refers (JSON, as cursors return it);
+ * their content is not read. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__artifact_check_data(annal_store *store, annal_slice data,
                                                          annal__artifact_missing_fn fn, void *arg,
                                                          annal_error *err);

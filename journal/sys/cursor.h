@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What our layers and the command need of a cursor besides reading the next event. */
+/* Functions of a cursor for the other folders and the command, besides the public functions. */
 #ifndef JOURNAL_SYS_CURSOR_H
 #define JOURNAL_SYS_CURSOR_H
 
 #include <annal/journal.h>
 
 /*
- * As annal_cursor_next(), but an event whose data is not one JSON value of UTF-8 on a line, or is
- * nested deeper than an append accepts, is damage. The check costs twice as much as reading, so it
- * is for those who print data or make tables of it.
+ * As annal_cursor_next(), but report an event as damage if its data is not one JSON value of UTF-8
+ * on a line, or is nested deeper than an append accepts. The check costs twice as much as reading,
+ * so it is for callers that print data or build tables from it.
  */
 ANNAL_MUST_CHECK annal_status annal__cursor_next_json(annal_cursor *cursor, annal_event *out_event,
                                                       annal_error *err);
 
 /*
- * As annal__cursor_next_json(), but for an event of more than 256 KiB in a journal of JSON lines
- * data is empty: it was read and checked in pieces, so that memory does not grow with it.
- * *out_data_bytes is the length of data; annal__cursor_data() reads it.
+ * As annal__cursor_next_json(), but leave the data of an event of more than 256 KiB in a journal of
+ * JSON lines empty: the data was read and checked in pieces, so that little memory is needed.
+ * *out_data_bytes is the length of the data; annal__cursor_data() reads it.
  */
 ANNAL_MUST_CHECK annal_status annal__cursor_next_head(annal_cursor *cursor, annal_event *out_event,
                                                       uint64_t *out_data_bytes, annal_error *err);
@@ -30,23 +30,21 @@ ANNAL_MUST_CHECK annal_status annal__cursor_next_head(annal_cursor *cursor, anna
 ANNAL_MUST_CHECK annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *bytes,
                                                  size_t len, size_t *out_len, annal_error *err);
 
-/*
- * Free the memory that reading took, for a cursor that will not be needed for a while. It keeps its
- * position; its slices are not valid any more.
- */
+/* Free the memory of a cursor that will not be used for a while. It keeps its position; its slices
+ * are not valid any more. */
 void annal__cursor_rest(annal_cursor *cursor);
 
 /*
- * What the header of the session's own journal says, which was read when the cursor was opened: of
- * an annal_session_info, session, file ("": the header is damaged), replaces, created_us,
- * fork_session, fork_seq, fork_h and first_seq. Any thread.
+ * Return what the header of the session's own journal states, which was read when the cursor was
+ * opened. Only these members are set: session, file ("": the header is damaged), replaces,
+ * created_us, fork_session, fork_seq, fork_h and first_seq. Any thread.
  */
 annal_session_info annal__cursor_header(const annal_cursor *cursor);
 
 /*
- * The session in whose journal the cursor is: the last event, the last damage and the position
- * refer to that journal. It is an ancestor's while the history of a fork is read from there. Valid
- * until the next call on this cursor.
+ * Return the session whose journal the cursor is reading: its last event, last damage and position
+ * refer to that journal. For a fork it may be an ancestor. Valid until the next call on this
+ * cursor.
  */
 annal_slice annal__cursor_journal(const annal_cursor *cursor);
 

@@ -1,55 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks: work of a higher layer that the keeper does in the background. */
+/* Tasks: work of the index and of the snapshots that the keeper does in the background. */
 #ifndef JOURNAL_SYS_KEEPER_TASK_H
 #define JOURNAL_SYS_KEEPER_TASK_H
 
 #include <annal/store.h>
 
 /*
- * A task: work of a higher layer that the keeper does in the background.
+ * A task of the keeper, which belongs to the index, the snapshots or a program.
  *
  * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
  * this store object became readable in their journals, but period_ms after its last run, and once
  * more from annal__keeper_task_remove(). It must not wait for other processes, and must not append
- * to this store. A result below 0 is logged; ANNAL_END says that work is left: it is called again
- * after period_ms, or at once if it made way for the keeper.
+ * to this store. A failure is logged. After ANNAL_END, which means that work is left, run is called
+ * again after period_ms, or at once if it stopped early for the keeper (annal__keeper_is_needed()).
  */
 typedef struct annal__keeper_task {
-    const char *name; /* static */
+    const char *name; /* name for messages; static */
     uint32_t period_ms;
-    /* With quiet_ms: it waits until nothing was appended for this time, but not longer than
-     * latest_ms after the first append. Work that is left does not wait for that. */
+    /* If quiet_ms is not 0, the task waits until nothing was appended for quiet_ms, but at most
+     * latest_ms after the first append. After ANNAL_END it does not wait for this. */
     uint32_t quiet_ms;
     uint32_t latest_ms;
     annal_status (*run)(void *arg, annal_error *err);
     void *arg;
-    bool single; /* not run while another task with this name, or another single task, is running */
-    bool early;  /* the first run is period_ms after it was added, even if nothing was appended */
+    /* whether to skip this task while another task with this name exists, unless this is the first
+     * of several single tasks */
+    bool single;
+    /* whether the first run is period_ms after the task was added, even if nothing was appended */
+    bool early;
 } annal__keeper_task;
 
 /*
- * For run: whether the keeper has other work that is due, a batch or a checkpoint. A task that
- * works for more than some milliseconds asks between its steps, and makes way by returning
- * ANNAL_END; if it is being removed, it is never asked to.
+ * For run: return whether the keeper has other work that is due, such as a batch or a checkpoint. A
+ * task that works for more than some milliseconds calls this between its steps, and returns
+ * ANNAL_END if the result is true. While the task is being removed, the result is false.
  */
 bool annal__keeper_is_needed(annal_store *store);
 
 /*
- * For run, after some 100 microseconds of work: let threads run that wait for this processor. One
- * that wakes up after a sync would wait until the keeper's time is over, 3 ms, although others may
- * be idle.
+ * For run, after each 100 microseconds of work or so: let threads run that wait for this processor.
+ * A thread that wakes up after a sync would otherwise wait until the time slice of the keeper is
+ * over, 3 ms, even if other processors are idle.
  */
 void annal__keeper_yield(annal_store *store);
 
-/* ANNAL_ERR_LIMIT: the keeper has sixteen already. Any thread. */
+/* Add a task; *task is copied. ANNAL_ERR_LIMIT: the keeper already has 16 tasks. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__keeper_task_add(annal_store *store,
                                                      const annal__keeper_task *task,
                                                      annal_error *err);
 
-/*
- * Run it a last time, unless another task does its work, and remove it. Waits while it is running.
- * arg distinguishes tasks.
- */
+/* Run the task with this arg a last time, unless another task does its work, and remove it. Waits
+ * while it is running. */
 void annal__keeper_task_remove(annal_store *store, void *arg);
 
 #endif

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the ancestors of a fork are unchanged since it was forked. */
+/* Check whether the ancestors of a fork have the history that was forked. */
 #ifndef JOURNAL_SYS_LINEAGE_H
 #define JOURNAL_SYS_LINEAGE_H
 
 #include <annal/journal.h>
 
 /*
- * Which lineages were proved in a pass over many sessions, so that a chain of forks is not read
- * again for each fork. Changes by other processes in the meantime may not be noticed. Any thread.
+ * The lineages that were checked during a pass over many sessions, so that a chain of forks is not
+ * read again for each fork. Changes by other processes in the meantime may not be noticed. Any
+ * thread.
  */
 typedef struct annal__proved annal__proved;
-/* NULL: out of memory; the caller continues without it */
+/* NULL: out of memory; the caller can continue without it */
 annal__proved *annal__lineage_proved_new(void);
 void annal__lineage_proved_free(annal__proved *proved); /* NULL is accepted */
 
 /*
  * Check that at each fork point of a session's lineage is the event from which the fork was
- * created. annal_cursor_next() proves this, too; this is for callers that read in another way.
- * Reads one place in each ancestor's journal. Damage there is not another history: ANNAL_OK. proved
- * may be NULL. Any thread.
+ * created. annal_cursor_next() checks this, too; this function is for callers that read in another
+ * way. Reads one event of each ancestor's journal. If that event is damaged, this is not reported:
+ * ANNAL_OK. proved may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_LIMIT     it has more than ANNAL_ANCESTORS_MAX ancestors

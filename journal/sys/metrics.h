@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a histogram of a store's metrics. */
+/* Read the histograms of a store's metrics. */
 #ifndef JOURNAL_SYS_METRICS_H
 #define JOURNAL_SYS_METRICS_H
 
 #include <annal/metrics.h>
 
-/* The largest value that bucket counts; UINT64_MAX for the last one. Any thread. */
+/* Return the largest value that a bucket counts; UINT64_MAX for the last bucket. Any thread. */
 uint64_t annal__metrics_histogram_bound(size_t bucket);
 
-/*
- * The value that this share (0 to 1) of all values does not exceed, estimated within its bucket:
- * 0.5 is the median. 0 if nothing was counted. Any thread.
- */
+/* Return the value that this share (0 to 1) of all values does not exceed, estimated within its
+ * bucket: 0.5 is the median. 0 if no value was counted. Any thread. */
 uint64_t annal__metrics_histogram_quantile(const annal_histogram *histogram, double share);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proving a journal and its derived data in one reading. */
+/* Check a journal and the data derived from it in one reading. */
 #ifndef JOURNAL_SYS_VERIFY_H
 #define JOURNAL_SYS_VERIFY_H
 
@@ -8,10 +8,10 @@
 #include <annal/journal.h>
 
 /*
- * As above, and every event that proves itself is passed to event_fn on the way, so that derived
- * data can be checked in the same reading. after_damage: something before it did not prove itself.
- * The event is valid until the callback returns; arg is passed to both. proved, which may be NULL,
- * is for a pass over many sessions.
+ * Check a session as annal_verify_session() does, and pass every valid event to event_fn, so that
+ * derived data is checked in the same reading. after_damage: whether damage was found since the
+ * event before. The event is valid until the callback returns; arg is passed to both callbacks.
+ * proved, which may be NULL, is shared between the calls of a pass over many sessions.
  */
 typedef void (*annal__verified_fn)(void *arg, const annal_event *event, bool after_damage);
 

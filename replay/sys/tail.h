@@ -5,10 +5,8 @@
 
 #include <annal/tail.h>
 
-/*
- * Free the memory for reading, including the last event, for a caller that will not ask for the
- * next event soon.
- */
+/* Free the memory in which events are read, including the last event, for a caller that will not
+ * ask for the next event soon. */
 void annal__tail_rest(annal_tail *tail);
 
 #endif

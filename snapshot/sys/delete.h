@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal_delete() in two halves, for verbs that have to do something between them. */
+/* annal_delete() in two steps, for functions that do other work between them. */
 #ifndef SNAPSHOT_SYS_DELETE_H
 #define SNAPSHOT_SYS_DELETE_H
 
 #include <annal/delete.h>
 
-/* Delete one session. Its content stays in databases and commit logs until annal__delete_wipe(). */
+/* Delete one session. Its content stays in databases and commit logs until annal__delete_wipe(). fn
+ * as for annal_delete(). */
 annal_status annal__delete_session(annal_index *index, annal_slice session, annal_delete_fn fn,
                                    void *arg, annal_error *err);
 
-/* Remove every byte of deleted sessions. Call it once, after the last session. */
+/* Overwrite the content of deleted sessions in databases and commit logs. Call this once, after the
+ * last session. Parts that remain are reported to fn. */
 void annal__delete_wipe(annal_index *index, const annal_slice *sessions, size_t count,
                         annal_delete_fn fn, void *arg);
 

@@ -12,17 +12,18 @@
 
 #include <annal/snapshot.h>
 
-/* maximum for one reduction; a larger one is not saved */
+/* maximum of bytes of one reduction; a larger reduction is not saved */
 #define ANNAL_REDUCTION_BYTES_MAX (64u << 20)
 
 typedef struct annal__reduction {
     uint64_t seq;
-    uint64_t every;   /* events between two reductions */
+    uint64_t every;   /* number of events between two reductions */
     annal_slice data; /* owned by the caller: annal_free() */
 } annal__reduction;
 
 /*
- * Load the newest valid reduction of this reducer and version, at or before at_most. Any thread.
+ * Load the newest valid reduction of this reducer and version with a seq of at most at_most. Any
+ * thread.
  *
  * ANNAL_ERR_NOTFOUND  no valid reduction, or no such session
  */
@@ -33,12 +34,13 @@ ANNAL_MUST_CHECK annal_status annal__reduction_load(annal_index *index, annal_sl
                                                     annal_error *err);
 
 /*
- * Save a reduction, compressed. cursor has just returned the last event that it contains. All
- * reductions of one reducer and session together take policy->bytes_max at most (default as for
- * snapshots): if no room is left, some are deleted, so that the gaps stay even, and *out_every is
- * larger. Does not wait for other writers of the index. Any thread.
+ * Save a reduction, compressed. cursor has just returned the last event that the reduction
+ * contains. All reductions of one reducer and session together take at most policy->bytes_max
+ * (default as for snapshots): if they would take more, some are deleted so that equal distances
+ * remain, and *out_every, the number of events until the next reduction, becomes larger. Does not
+ * wait for other writers of the index. Any thread.
  *
- * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX, or takes more than all may
+ * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX, or than all reductions may be
  * ANNAL_ERR_BUSY   another process writes the index
  */
 ANNAL_MUST_CHECK annal_status annal__reduction_save(annal_index *index, const annal_cursor *cursor,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots for replay and the command: where a replay begins, and which snapshots are due. */
+/* Functions of snapshots for replay and the command: begin a replay at a snapshot, and list and
+ * take the snapshots that are due. */
 #ifndef SNAPSHOT_SYS_SNAPSHOT_H
 #define SNAPSHOT_SYS_SNAPSHOT_H
 
@@ -8,40 +9,39 @@
 /* A session of which a snapshot is due. */
 typedef struct annal__snapshot_overdue {
     annal_slice session; /* valid until the callback returns */
-    uint64_t events;     /* number after its newest snapshot */
+    uint64_t events;     /* number of events after its newest snapshot */
     uint64_t bytes;
-    int64_t since_us; /* time of the first of these events */
+    int64_t since_us; /* time of the first of these events, in microseconds UTC */
 } annal__snapshot_overdue;
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive a session of which a snapshot is due. Return 0 to continue; any other value stops, and is
+ * returned. */
 typedef int (*annal__snapshot_overdue_fn)(void *arg, const annal__snapshot_overdue *overdue);
 
-/*
- * Report which snapshots are due now and not taken, sorted by session. Reads a few KB of each
- * journal. Any thread.
- */
+/* Call fn for each session of which a snapshot is due now, sorted by session. Reads a few KB of
+ * each journal. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__due_each(annal_index *index,
                                               const annal_snapshot_policy *policy,
                                               annal__snapshot_overdue_fn fn, void *arg,
                                               annal_error *err);
 
 /*
- * Take the snapshots that are due by events and bytes after the newest, for instance after an
- * import; *out_count (may be NULL): their number. Places are skipped only if the pages that changed
- * take more than four times the journal since the last snapshot. Any thread. Fails as
- * annal_snapshot_take() does; a session without events is accepted.
+ * Take the snapshots of a session that are due by events and bytes, for instance after an import.
+ * *out_count (may be NULL) receives their number. A due snapshot is skipped only if the changed
+ * pages take more than four times the bytes of the journal since the last snapshot. A session
+ * without events is accepted; other failures are those of annal_snapshot_take(). Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__snapshot_catch_up(annal_index *index, annal_slice session,
                                                        const annal_snapshot_policy *policy,
                                                        uint64_t *out_count, annal_error *err);
 
 /*
- * Begin a replay: a state near event at_most and not after it, and a cursor before the next event.
+ * Begin a replay: return a state at or before event at_most, and a cursor before the next event.
  * The state is that of the newest valid snapshot, of the session or, at and before the fork point
- * of a fork, of an ancestor; without a snapshot, and with at_most 0, it is empty and the cursor is
- * before the first event. packs may be NULL: the core pack of the index. Index and packs must
- * outlive the state, which reads the snapshot as it needs it. Most callers want
- * annal_replay_open(). Any thread.
+ * of a fork, of an ancestor. Without a snapshot, and if at_most is 0, the state is empty and the
+ * cursor is before the first event. packs may be NULL: the core pack of the index. Index and packs
+ * must outlive the state, which reads the snapshot as it needs pages. Most callers want
+ * annal_replay_open() instead. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  */

@@ -8,8 +8,8 @@
  * In a session the same content is stored once.
  *
  * An artifact is durable before the call that stores it returns. So an event that is appended after
- * that names content that exists, whatever happens. Content that no event names is removed by
- * annal_artifact_sweep().
+ * that call names content that exists, even after a power cut. Content that no event names is
+ * removed by annal_artifact_sweep().
  */
 #ifndef ANNAL_ARTIFACT_H
 #define ANNAL_ARTIFACT_H
@@ -25,9 +25,10 @@ extern "C" {
 typedef struct annal_artifact_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char sha256[ANNAL_SHA256_TEXT_BYTES]; /* hash of the content, lower case */
-    uint64_t bytes;                       /* size of the content; 0 if only the file was examined */
-    uint64_t stored_bytes;                /* size of the file */
-    int64_t stored_us;                    /* when it was last stored */
+    /* size of the content in bytes; 0 if only the file was examined */
+    uint64_t bytes;
+    uint64_t stored_bytes; /* size of the file in bytes */
+    int64_t stored_us;     /* time when it was last stored */
 } annal_artifact_info;
 
 /* ---- Storing ---- */
@@ -38,20 +39,18 @@ typedef struct annal_artifact_info {
  *
  * ANNAL_ERR_INVALID  session is not a session id
  * ANNAL_ERR_BUSY     a sweep is removing artifacts, and did not finish in time
- * ANNAL_ERR_IO       for instance no space left on the device; then nothing was stored
+ * ANNAL_ERR_IO       for instance no space left on the device; nothing was stored
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_put(annal_store *store, annal_slice session,
                                                            annal_slice content,
                                                            annal_artifact_info *out_info,
                                                            annal_error *err);
 
-/*
- * Fill bytes with at most room bytes and return their number; 0 is the end. A value below 0 is an
- * annal_status that ends storing; put the reason in err.
- */
+/* Write at most room bytes of the content to bytes, and return their number; 0 means the end. A
+ * value below 0 is an annal_status that ends storing; put the reason into err. */
 typedef int64_t (*annal_artifact_source)(void *arg, char *bytes, size_t room, annal_error *err);
 
-/* As above, from a stream of any size, in little memory. */
+/* Store content from a stream of any size, as annal_artifact_put() does, in little memory. */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifact_source source,
                           void *arg, annal_artifact_info *out_info, annal_error *err);
@@ -62,12 +61,12 @@ annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifac
 typedef int (*annal_artifact_sink)(void *arg, annal_slice piece);
 
 /*
- * Pass the content to fn (may be NULL) piece by piece, and prove it: its hash is sha256 (64 hex
- * digits). Memory is bounded whatever the size. It may turn out only at the end that the content is
- * not what was stored, so use what fn got only if this returns ANNAL_OK. Any thread.
+ * Pass the content of an artifact to fn (may be NULL) piece by piece, and check that its hash is
+ * sha256 (64 hex digits). Memory is bounded whatever the size. Damage may be found only at the end,
+ * so use the content that fn received only if this returns ANNAL_OK. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  the session has no such artifact
- * ANNAL_ERR_CORRUPT   it is not what was stored
+ * ANNAL_ERR_CORRUPT   its content is damaged
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_read(annal_store *store, annal_slice session,
                                                             annal_slice sha256,
@@ -75,7 +74,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_read(annal_store *store, 
                                                             annal_artifact_info *out_info,
                                                             annal_error *err);
 
-/* As above, as one piece of memory; free it with annal_free(). */
+/* Read the content of an artifact, as annal_artifact_read() does, into memory; free it with
+ * annal_free(). ANNAL_ERR_LIMIT if it has more than bytes_max bytes. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_get(annal_store *store, annal_slice session,
                                                            annal_slice sha256, uint64_t bytes_max,
                                                            annal_slice *out_content,
@@ -95,13 +95,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_each(annal_store *store, 
 /* ---- Removing and proving ---- */
 
 typedef struct annal_artifact_sweep_options {
-    /*
-     * Only what was stored longer ago than this; default: a day; below 0: of any age. After storing
-     * an artifact a caller has that long to append the event that names it.
-     */
+    /* Least age in microseconds of the artifacts to remove; default: a day; below 0: any age. After
+     * storing an artifact, a caller has this long to append the event that names it. */
     int64_t older_than_us;
-    bool dry_run;         /* remove nothing */
-    annal_artifact_fn fn; /* called for each that is removed; may be NULL; its result is ignored */
+    bool dry_run; /* whether to remove nothing, and only count */
+    /* called for each artifact that is removed; may be NULL; its result is ignored */
+    annal_artifact_fn fn;
     void *arg;
 } annal_artifact_sweep_options;
 
@@ -109,7 +108,7 @@ typedef struct annal_artifact_sweep_result {
     /* number of artifacts before the sweep, including those that were removed */
     uint64_t artifacts;
     uint64_t removed;
-    uint64_t removed_bytes; /* of files */
+    uint64_t removed_bytes; /* bytes of the removed files */
 } annal_artifact_sweep_result;
 
 /*
@@ -118,26 +117,24 @@ typedef struct annal_artifact_sweep_result {
  *
  * ANNAL_ERR_CORRUPT  a journal is damaged, and its lost events may have named any artifact: nothing
  *                    was removed
- * ANNAL_ERR_BUSY     artifacts are being stored all the time; nothing was removed
+ * ANNAL_ERR_BUSY     other processes kept storing artifacts; nothing was removed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *options,
                      annal_artifact_sweep_result *out_result, annal_error *err);
 
-/* what: one sentence; valid until the callback returns. */
+/* Called for each damaged artifact. what is one sentence, valid until the callback returns. */
 typedef void (*annal_artifact_damage_fn)(void *arg, const annal_artifact_info *info,
                                          const char *what);
 
 typedef struct annal_artifact_verify_result {
-    uint64_t artifacts; /* read, and proved or found damaged */
-    uint64_t bytes;     /* of content */
+    uint64_t artifacts; /* number of artifacts that were read */
+    uint64_t bytes;     /* bytes of undamaged content */
     uint64_t damaged;
 } annal_artifact_verify_result;
 
-/*
- * Read every artifact and prove it. fn (may be NULL) is called for each that is not what was
- * stored; this is not a failure of the function. Any thread.
- */
+/* Read every artifact and check its hash. fn (may be NULL) is called for each damaged artifact;
+ * damage is not a failure of the function. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_verify(annal_store *store, annal_artifact_damage_fn fn, void *arg,
                       annal_artifact_verify_result *out_result, annal_error *err);

@@ -3,7 +3,8 @@
  * What every header of Annal uses: status, error, slice, log callback, version.
  *
  * Conventions of the whole library:
- *   - A function returns 0 for success, below 0 for failure, above 0 for news (ANNAL_END).
+ *   - A function returns 0 for success, below 0 for failure, above 0 for a result that is neither
+ *     (ANNAL_END).
  *   - Outputs are written on success only, unless the function says otherwise.
  *   - The last parameter of a function that can fail is an annal_error of the caller, or NULL. It
  *     is filled on failure only, with a sentence: what was tried, on what, and why it failed.
@@ -39,25 +40,26 @@ extern "C" {
 
 typedef enum annal_status {
     ANNAL_OK = 0,
-    ANNAL_END = 1,           /* nothing more to read now; not a failure */
-    ANNAL_DAMAGE = 2,        /* a cursor skipped bytes that do not prove themselves */
+    ANNAL_END = 1,           /* nothing more to read at the moment; not a failure */
+    ANNAL_DAMAGE = 2,        /* a cursor skipped damaged bytes */
     ANNAL_ERR_NOMEM = -1,    /* allocation failed */
-    ANNAL_ERR_IO = -2,       /* the operating system refused; see os_errno */
-    ANNAL_ERR_CORRUPT = -3,  /* bytes on disk are not what we wrote */
-    ANNAL_ERR_NOTFOUND = -4, /* no such store, session, event or snapshot */
-    ANNAL_ERR_INVALID = -5,  /* the caller passed something that is not accepted */
-    ANNAL_ERR_BUSY = -6,     /* another process uses it, and the time to wait is over */
+    ANNAL_ERR_IO = -2,       /* the operating system returned an error; see os_errno */
+    ANNAL_ERR_CORRUPT = -3,  /* bytes on the disk are damaged */
+    ANNAL_ERR_NOTFOUND = -4, /* the store, session, event or snapshot does not exist */
+    ANNAL_ERR_INVALID = -5,  /* the caller passed a value that is not accepted */
+    ANNAL_ERR_BUSY = -6,     /* another process uses it, and did not release it in time */
     ANNAL_ERR_LIMIT = -7,    /* larger than a documented limit */
-    /* the handle failed earlier, or belongs to the parent of this process */
+    /* the handle failed earlier, or belongs to the parent process */
     ANNAL_ERR_CLOSED = -8,
-    ANNAL_ERR_CONFLICT = -9,     /* expected_seq or id does not match the session */
-    ANNAL_ERR_UNKNOWN = -10,     /* storage failed during an append: reopen the store to see */
+    ANNAL_ERR_CONFLICT = -9, /* expected_seq or the id does not match the session */
+    /* storage failed during an append: reopen the store to learn the result */
+    ANNAL_ERR_UNKNOWN = -10,
     ANNAL_ERR_UNSUPPORTED = -11, /* network filesystem, or written by a newer version */
-    ANNAL_ERR_SQL = -12,         /* a query or a pack is wrong; the message is SQLite's */
+    ANNAL_ERR_SQL = -12,         /* a query or a pack is wrong; the message contains SQLite's */
     ANNAL_ERR_REFUSED = -13 /* a guard of a pack refused, with its sentence; or a lease has ended */
 } annal_status;
 
-/* The name of a status, for instance "conflict". Static. Any thread. */
+/* Return the name of a status, for instance "conflict". Static. Any thread. */
 ANNAL_API const char *annal_status_name(annal_status status);
 
 typedef struct annal_error {
@@ -66,7 +68,7 @@ typedef struct annal_error {
     char message[512]; /* one sentence, no newline */
 } annal_error;
 
-/* Borrowed bytes. Empty is {NULL, 0}. */
+/* Bytes that belong to another object. The empty slice is {NULL, 0}. */
 typedef struct annal_slice {
     const char *ptr;
     size_t len;
@@ -75,44 +77,38 @@ typedef struct annal_slice {
 #define ANNAL_SLICE(literal) ((annal_slice){(literal), sizeof(literal) - 1})
 #define ANNAL_FMT(slice)     (int)(slice).len, (slice).ptr /* for "%.*s" */
 
-/* The slice of a C string; for NULL the empty one. */
+/* Return the slice of a C string; the empty slice for NULL. */
 ANNAL_API annal_slice annal_slice_of(const char *string);
 
-/*
- * Give back bytes that the library handed out: bytes that a function describes as "the caller's:
- * annal_free()". NULL is accepted. Any thread.
- */
+/* Free bytes that the library allocated for the caller; a function that returns such bytes says so.
+ * NULL is accepted. Any thread. */
 ANNAL_API void annal_free(const void *bytes);
 
-#define ANNAL_NO_TIMEOUT UINT32_MAX /* as timeout_ms: as long as it takes */
+#define ANNAL_NO_TIMEOUT UINT32_MAX /* value of timeout_ms: wait without a limit */
 
 typedef enum annal_log_level {
     ANNAL_LOG_INFO = 1,   /* for instance: a torn tail was cut */
     ANNAL_LOG_WARNING = 2 /* for instance: a snapshot was skipped as damaged */
 } annal_log_level;
 
-/*
- * Gets messages that no caller is waiting for. May be called from any thread that is inside the
- * library and from the keeper; must not call back into the library. message is one sentence.
- */
+/* Receives messages for which no caller waits. May be called from the keeper, and from any thread
+ * that is inside the library; must not call the library. message is one sentence. */
 typedef void (*annal_log_fn)(void *arg, annal_log_level level, const char *message);
 
-/* The version of the running library, "0.2.0". Static. Any thread. */
+/* Return the version of the running library, such as "0.2.0". Static. Any thread. */
 ANNAL_API const char *annal_version(void);
 
-/* "2026-01-06T07:24:00.123456Z" is 27 characters; 28 with the final NUL. */
+/* Size of a time as text: "2026-01-06T07:24:00.123456Z" has 27 characters, and a final NUL. */
 #define ANNAL_TIME_BYTES 28
 
-/*
- * Write a time as fixed-width ISO 8601 in UTC. Years 0000 to 9999; earlier and later times are
- * clamped to these. Any thread.
- */
+/* Write a time as fixed-width ISO 8601 in UTC. Times before the year 0000 or after 9999 become the
+ * first or last time of these years. Any thread. */
 ANNAL_API void annal_time_format(int64_t time_us, char out[ANNAL_TIME_BYTES]);
 
 /*
  * Read an ISO 8601 time: date, 'T' or space, hours and minutes, optional seconds and fraction
  * (digits after the sixth are ignored), and 'Z' or an offset. A date alone means its midnight; a
- * time without zone is UTC. ANNAL_ERR_INVALID if it is anything else. Any thread.
+ * time without zone is UTC. ANNAL_ERR_INVALID for any other text. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_time_parse(annal_slice text, int64_t *out_time_us,
                                                          annal_error *err);

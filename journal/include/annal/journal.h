@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Journals: append with a writer, read with a cursor, prove with verify.
- */
+/* Journals: append with a writer, read with a cursor, check with verify. */
 #ifndef ANNAL_JOURNAL_H
 #define ANNAL_JOURNAL_H
 
@@ -16,11 +14,10 @@ extern "C" {
 typedef struct annal_writer annal_writer;
 
 typedef struct annal_writer_options {
-    annal_level level; /* default: the store's */
-    uint32_t wait_ms;  /* default: the store's */
-    /*
-     * of the journal, if it is created: default the store's. An existing one must have this format
-     */
+    annal_level level; /* default: the level of the store */
+    uint32_t wait_ms;  /* milliseconds; default: the wait_ms of the store */
+    /* format of the journal, if the first append creates it; default: the store's. An existing
+     * journal must have this format */
     annal_format format;
 } annal_writer_options;
 
@@ -37,10 +34,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
                                                           annal_writer **out_writer,
                                                           annal_error *err);
 
-/*
- * Free the writer. Its events stay; whether batch appends are durable is a question for
- * annal_writer_sync() and annal_sync().
- */
+/* Free the writer. Its events stay. This does not wait until events of level batch are durable:
+ * annal_writer_sync() and annal_sync() do. */
 ANNAL_API void annal_writer_close(annal_writer *writer);
 
 typedef enum annal_expect {
@@ -51,44 +46,44 @@ typedef enum annal_expect {
 } annal_expect;
 
 typedef struct annal_append_options {
-    annal_level level; /* default: the writer's */
+    annal_level level; /* default: the level of the writer */
     annal_expect expect;
     uint64_t expected_seq; /* with ANNAL_EXPECT_SEQ; otherwise 0 */
-    /* the hash that the last event gets, or nothing is appended (ANNAL_ERR_REFUSED); 0: any. A
-     * shared session takes no events without it (lease.h) */
+    /* the hash that the last event must get; with another hash nothing is appended
+     * (ANNAL_ERR_REFUSED). 0: any hash. A shared session accepts no events without it (lease.h) */
     uint64_t h;
 } annal_append_options;
 
 /*
  * Append count events as one: all become durable, or none. *out_seq is the seq of the first; the
- * others follow without a gap. The drafts are copied or used before return, never kept.
+ * others follow without a gap. The drafts are not used after the call returns.
  *
  * There are three answers:
  *   ANNAL_OK            done, at the requested level. At sync: they survive a power cut.
  *   ANNAL_ERR_UNKNOWN   storage failed, or another file took the journal's place, while they were
- *                       being written. They may or may not have been written. With an id, append
- *                       again and get the answer; if that is ANNAL_ERR_CLOSED, the session or the
- *                       whole store object accepts no more work: open the store again to see.
- *   any other failure   refused: nothing happened, and nothing will.
+ *                       being written. They may or may not have been written. If they have ids,
+ *                       append them again to learn the result; if this fails with ANNAL_ERR_CLOSED,
+ *                       the session or the store object accepts no more work: open the store again
+ *                       and append them again.
+ *   any other failure   refused: nothing was written, and nothing will be.
  *
  * At level batch the call returns before the events are written. If they are refused after that,
  * the next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the
- * first seq that never happened; this is reported once. annal_sync() reports it, too.
- * annal_writer_sync() says what became of each event; what it has reported, the next append does
- * not report again.
+ * first refused seq; this is reported once. annal_sync() reports it, too. annal_writer_sync()
+ * reports the result for each event; the next append does not report it again.
  *
  * Exactly once: a draft whose id is already in the session with the same type, data and cause is
  * not appended again; the answer is the seq of the first copy, as durable as requested, even if
- * that copy is still being written. If anything differs: ANNAL_ERR_CONFLICT. Ids are remembered for
- * the last 65,536 events with an id; with ANNAL_EXPECT_SEQ the events after expected_seq are
- * compared, without limit. Several drafts must either all exist already, next to each other, or
- * none of them.
+ * that copy is still being written. If type, data or cause differ: ANNAL_ERR_CONFLICT. Ids are
+ * remembered for the last 65,536 events with an id; with ANNAL_EXPECT_SEQ the events after
+ * expected_seq are compared, without limit. Several drafts must either all exist already, next to
+ * each other, or none of them.
  *
  * Level os writes no log: if a process is killed during such an append of several events, or if the
- * power fails before annal_sync(), the first of them may be left, whole. Then the same append
- * returns ANNAL_ERR_CONFLICT, because of its ids or its expected_seq; read the end of the session
- * to see how far it got. Events that must not be split should be appended one at a time, or at
- * another level.
+ * power fails before annal_sync(), the first of them may be in the journal, each complete. Then the
+ * same append returns ANNAL_ERR_CONFLICT, because of its ids or its expected_seq; read the end of
+ * the session to see which events it has. Events that must not be split should be appended one at a
+ * time, or at another level.
  *
  * Data may be JSON or msgpack, whatever the journal's format; it is kept byte for byte if it is in
  * that format, else as the same value (docs/format.md describes the conversion). Two data are the
@@ -97,15 +92,15 @@ typedef struct annal_append_options {
  * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and
  *                     where; or the writer asks for another format than the journal has; or an
  *                     expected_seq without ANNAL_EXPECT_SEQ
- * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and the like
+ * ANNAL_ERR_LIMIT     larger than a limit such as ANNAL_DATA_BYTES_MAX
  * ANNAL_ERR_CONFLICT  expected_seq is not the end of the session, or the id belongs to another
  *                     event
- * ANNAL_ERR_BUSY      another process has the session and did not release it in time
+ * ANNAL_ERR_BUSY      another process owns the session and did not release it in time
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
  * ANNAL_ERR_REFUSED   the lease of the session has ended, or it is shared (lease.h), or the last
  *                     event would not get the hash h
- * ANNAL_ERR_IO        for instance no space left on the device. Also if the session is behind: its
- *                     events are durable in the commit log, and its journal could not be written
+ * ANNAL_ERR_IO        for instance no space left on the device. Also if earlier events of the
+ *                     session are durable in the commit log but could not be written to its journal
  *                     yet
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer,
@@ -113,30 +108,30 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer
                                                             const annal_append_options *options,
                                                             uint64_t *out_seq, annal_error *err);
 
-/* What became of a writer's events, by their seq. */
+/* The result of writing a writer's events, by their seq. */
 typedef struct annal_sync_result {
     /* events from this seq on may or may not have been written; 0: none */
     uint64_t unknown_seq;
-    /* from this seq on they never happened, and never will; 0: no such event. It decides if both
-     * apply */
+    /* events from this seq on were refused: they were not written, and will not be; 0: none. If an
+     * event is at or above both numbers, it was refused */
     uint64_t refused_seq;
 } annal_sync_result;
 
 /*
- * Return when everything that this writer appended is durable, at whatever level, or when it is
- * certain that it is not: the answer of annal_writer_append() at level sync, for all events since
- * the last annal_writer_sync(). Losses of other writers and sessions are not reported here.
+ * Wait until it is certain, for every event that this writer has appended at any level since the
+ * last annal_writer_sync(), whether it is durable: the result is as if annal_writer_append() had
+ * appended it at level sync. Losses of other writers and sessions are not reported here.
  *
  * *out_result (may be NULL) is set on success (both are 0) and on the two failures below. An event
  * of this writer is durable if its seq is below both; otherwise refused if it is at refused_seq or
  * above; otherwise unknown. A refused seq is given to the next event that is appended. A loss that
- * an append of this writer reported is reported here too, if no other append ran in between. Any
- * thread.
+ * an append of this writer has reported is also reported here, unless another append ran in
+ * between. Any thread.
  *
  * ANNAL_ERR_IO       some events were refused, the others are durable
- * ANNAL_ERR_UNKNOWN  storage failed, and it is not known what became of some events: open the store
- *                    again to see. Also if their journal was replaced by another file, or if events
- *                    of level os cannot be synced (unknown_seq is then 1)
+ * ANNAL_ERR_UNKNOWN  storage failed, and some events may or may not have been written: open the
+ *                    store again to see. Also if their journal was replaced by another file, or if
+ *                    events of level os cannot be synced (unknown_seq is then 1)
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_sync(annal_writer *writer,
                                                           annal_sync_result *out_result,
@@ -146,12 +141,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_sync(annal_writer *writer,
 
 typedef struct annal_cursor annal_cursor;
 
-/* What a cursor skipped. */
+/* Damaged bytes that a cursor skipped. */
 typedef struct annal_damage {
-    uint64_t seq;    /* the event in this place, or 0 for the header */
+    uint64_t seq;    /* seq of the damaged event, or 0 for the header */
     uint64_t offset; /* offset of the damaged bytes in the journal */
     uint64_t length;
-    /* false: only a newline, a hash or the header is damaged, every event is readable */
+    /* whether an event is lost; false: only a newline, a hash or the header is damaged */
     bool event_lost;
     const char *what; /* static, a phrase: "the line does not match its hash" */
 } annal_damage;
@@ -174,13 +169,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, an
                                                           annal_error *err);
 
 /*
- * As above, at a line whose place is known, for instance from the index: event seq begins at
- * offset, and the line before it ends with hash h_before. If the journal does not agree
- * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: the journal
- * cannot be read, which says nothing about the place.
+ * Open a cursor at an event whose offset is known, for instance from the index: event seq begins at
+ * offset, and the event before it ends with hash h_before. ANNAL_ERR_CONFLICT if the journal does
+ * not agree: another journal has replaced it, and the offset is out of date. ANNAL_ERR_IO if the
+ * journal cannot be read, which does not show whether the offset is out of date.
  *
- * The place is in the session's own journal, and only this journal is read: of a fork, the events
- * after its fork point. With offset 0 the cursor is before the first of these, whatever seq is.
+ * The offset is in the session's own journal, and only this journal is read: for a fork, the events
+ * after its fork point. With offset 0 the cursor is before the first of these events, whatever seq
+ * is.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_slice session, uint64_t seq,
@@ -189,14 +185,15 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_error *err);
 
 /*
- * The next event; every event's hash is checked. Its data is JSON, whatever the format of the
- * journal, if Annal wrote it. Another program can write data that is not JSON under the right hash:
- * annal_verify_session() and the index name such an event as damaged, and the commands omit it; a
- * cursor returns it unchanged, because the check would cost twice as much as reading. Msgpack that
- * JSON cannot express is damage here, too. Its slices are valid until the next call on this cursor.
+ * Read the next event, and check its hash. Its data is JSON, whatever the format of the journal, if
+ * Annal wrote the event. Another program can write data that is not JSON with a right hash:
+ * annal_verify_session() and the index report such an event as damaged, and the commands omit it; a
+ * cursor returns it unchanged, because checking data would cost twice as much as reading it.
+ * Msgpack that JSON cannot express is reported as damage here, too. The slices of the event are
+ * valid until the next call on this cursor.
  *
- * ANNAL_END     no further event that proves itself now; ask again later
- * ANNAL_DAMAGE  bytes that do not prove themselves were skipped; annal_cursor_damage() says which.
+ * ANNAL_END     no further valid event at the moment; call again later
+ * ANNAL_DAMAGE  damaged bytes were skipped; annal_cursor_damage() says which.
  *               Continue: the next call returns the next event.
  *
  * ANNAL_ERR_CORRUPT  of a fork: an ancestor's journal is no longer the journal from which it was
@@ -206,22 +203,20 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
 
 /*
- * Move the cursor before event seq (0 and 1: the first). A cursor that seeks notes places that it
- * has passed, in at most 520 KiB, so that in the end a seek is one read. The store keeps them for
- * the next cursor in this session, for 16 sessions. The event need not exist yet:
+ * Move the cursor before event seq (0 and 1: the first). A cursor that seeks notes offsets of
+ * events that it reads, in at most 520 KiB, so that after some seeks a seek is one read. The store
+ * keeps these offsets for later cursors, for 16 sessions. The event need not exist yet:
  * annal_cursor_next() returns ANNAL_END until it does.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq,
                                                           annal_error *err);
 
-/*
- * Move the cursor before the last count events that exist now (all, if there are fewer; 0: after
- * the last one), without reading those before them.
- */
+/* Move the cursor before the last count events that exist now (before all events if fewer exist; 0:
+ * after the last event), without reading the earlier events. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_last(annal_cursor *cursor, uint64_t count,
                                                           annal_error *err);
 
-/* After ANNAL_DAMAGE: what was skipped. */
+/* Return what was skipped, after ANNAL_DAMAGE. */
 ANNAL_API annal_damage annal_cursor_damage(const annal_cursor *cursor);
 
 /* The position of a cursor: seq, offset and hash for a later annal_cursor_open_at(). */
@@ -231,7 +226,7 @@ typedef struct annal_position {
     uint64_t h_before;
 } annal_position;
 
-/* Where the cursor is. */
+/* Return the position of the cursor. */
 ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
 
 /* Free the cursor. */
@@ -246,13 +241,13 @@ typedef struct annal_fork_options {
 } annal_fork_options;
 
 /*
- * Create `child` as a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last one in its
- * journal) the two share their history, and after it each has its own. No event is copied: the
- * fork's journal has a header that points there, and its own events begin with at_seq + 1. A fork
- * of a fork points at the session that really contains the event.
+ * Create `child` as a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last event) the
+ * two share their history, and after it each has its own. No event is copied: the header of the
+ * fork's journal names the session and this event, and the fork's own events begin with at_seq + 1.
+ * A fork of a fork points at the session that really contains the event.
  *
- * Both are durable when this returns: the history up to at_seq, whatever level its events had, and
- * the fork. An event appended to one session is not in the other. While the fork exists, its
+ * The history up to at_seq, whatever level its events had, and the fork are durable when this
+ * returns. An event appended to one session is not in the other. While the fork exists, its
  * ancestors cannot be deleted or converted. The ids of events that it shares with its ancestors are
  * free in the fork: exactly-once applies to the events of its own journal. options and out_info
  * (the fork's) may be NULL. Any thread.
@@ -275,17 +270,20 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_fork(annal_store *store, a
 /* A stretch of a history, and the session whose journal contains it. */
 typedef struct annal_lineage_part {
     annal_slice session;
-    uint64_t from_seq; /* the first event of its journal */
-    uint64_t to_seq;   /* the last that belongs to this history; UINT64_MAX: it continues */
-    uint64_t h; /* hash of event to_seq, as the next fork states it; 0: the part has no end */
+    uint64_t from_seq; /* seq of the first event of its journal */
+    /* seq of its last event that belongs to this history; UINT64_MAX: all later events belong to
+     * it */
+    uint64_t to_seq;
+    /* hash of event to_seq, as the header of the fork states it; 0 if to_seq is UINT64_MAX */
+    uint64_t h;
 } annal_lineage_part;
 
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_lineage_fn)(void *arg, const annal_lineage_part *part);
 
 /*
- * Call fn for each part of a session's history, the last first: the session itself, then those that
- * it was forked from, up to one that is not a fork. Reads one header each. Any thread.
+ * Call fn for each part of a session's history, the last first: the session itself, then each
+ * ancestor, up to a session that is not a fork. Reads one header for each part. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CORRUPT   the journal of an ancestor is missing, or the pointers form a circle
@@ -298,8 +296,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store
 
 /* ---- Converting ---- */
 
-/* Called now and then during the work. If it returns anything but 0 the work stops, and the answer
- * is ANNAL_END. */
+/* Called repeatedly during the work. If it returns another value than 0, the work stops and returns
+ * ANNAL_END. */
 typedef int (*annal_convert_fn)(void *arg, uint64_t bytes_done, uint64_t bytes_total);
 
 typedef struct annal_convert_options {
@@ -309,8 +307,8 @@ typedef struct annal_convert_options {
 } annal_convert_options;
 
 typedef struct annal_convert_result {
-    uint64_t
-        events; /* number of copied and compared events; 0 if the journal had the format already */
+    /* number of events that were copied and compared; 0 if the journal had the format already */
+    uint64_t events;
     uint64_t bytes_before;
     uint64_t bytes_after;
 } annal_convert_result;
@@ -319,13 +317,13 @@ typedef struct annal_convert_result {
  * Replace a session's journal by one in another format: with the same events, as to seq, ts, type,
  * id, cause and the value of data (docs/format.md describes the conversion), but another file id
  * and other hashes. The new journal is synced, read back and compared event by event before it
- * replaces the old one, so until then nothing has happened. Needs room on the disk for both; memory
- * is bounded by the largest event. The session is taken from its owner first, as for an append, and
- * appends wait until the end. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are rebuilt.
- * Any thread.
+ * replaces the old one, so until then nothing has changed. Needs room on the disk for both
+ * journals; memory is bounded by the largest event. The session is taken from its owner first, as
+ * for an append, and appends wait until the end. Tails end with ANNAL_ERR_CONFLICT; index and
+ * snapshots are rebuilt. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
- * ANNAL_ERR_CORRUPT   it is damaged: annal_session_repair() copies what is sound
+ * ANNAL_ERR_CORRUPT   the journal is damaged: annal_session_repair() copies its undamaged events
  * ANNAL_ERR_INVALID   an event cannot be expressed in that format, or no format was given
  * ANNAL_ERR_CONFLICT  a fork of the session needs it
  * ANNAL_ERR_BUSY      another process owns the session, or is deleting or converting another
@@ -341,7 +339,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_convert(annal_store *store
 
 typedef struct annal_finding {
     annal_slice session;
-    uint64_t seq; /* 0: the header */
+    uint64_t seq; /* seq of the damaged event; 0: the header */
     uint64_t offset;
     uint64_t length;
     const char *what; /* valid until the callback returns */
@@ -357,11 +355,12 @@ typedef struct annal_verify_result {
 } annal_verify_result;
 
 /*
- * Read one journal from its first byte to its last and check the header, every hash, every seq, and
- * that every data is JSON, or msgpack that JSON can express; and that no second journal exists in
- * the other format. For a fork its own journal is read; its ancestors must have, at the fork point,
- * the event from which it was forked. Read-only; memory is bounded by the largest event. fn may be
- * NULL. Damage is not a failure of this function: look at findings. Any thread.
+ * Read one journal from its first byte to its last and check the header, every hash, every seq,
+ * that the data of every event is JSON, or msgpack that JSON can express, and that no second
+ * journal exists in the other format. For a fork only its own journal is read, and its ancestors
+ * must have, at the fork point, the event from which it was forked. Changes nothing; memory is
+ * bounded by the largest event. fn may be NULL. Damage is not a failure of this function: look at
+ * findings. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
                                                              annal_slice session,
@@ -374,42 +373,44 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
 /* Events that could not be copied. */
 typedef struct annal_gap {
     uint64_t first_seq;
-    uint64_t last_seq; /* 0: not known, because no intact event follows */
+    uint64_t last_seq; /* 0: unknown, because no intact event follows */
     uint64_t offset;   /* offset of the first damaged bytes in the damaged journal */
     uint64_t bytes;
-    const char *what; /* static, a phrase */
+    const char *what; /* why they could not be copied, a static phrase */
 } annal_gap;
 
 typedef void (*annal_gap_fn)(void *arg, const annal_gap *gap);
 
 typedef struct annal_repair_result {
     uint64_t events;     /* number of copied events */
-    uint64_t gaps;       /* places where events are missing */
+    uint64_t gaps;       /* number of places where events are missing */
     uint64_t gap_events; /* number of gap events in their place */
-    uint64_t lost_bytes; /* damaged bytes in these places */
-    uint64_t mended;     /* places where only a hash, a newline or the header was damaged */
-    uint64_t doubled;    /* events that were stored twice and were skipped */
-    uint64_t torn_bytes; /* size of an unfinished event at the end, which was never acknowledged */
-    uint64_t last_seq;   /* of the new session */
+    uint64_t lost_bytes; /* number of damaged bytes in these places */
+    /* number of places where only a hash, a newline or the header was damaged */
+    uint64_t mended;
+    uint64_t doubled;    /* number of events that were stored twice and were skipped */
+    uint64_t torn_bytes; /* bytes of an unfinished event at the end, which was never acknowledged */
+    uint64_t last_seq;   /* seq of the last event of the new session */
 } annal_repair_result;
 
 typedef struct annal_repair_options {
-    annal_format format; /* of the new journal; default: as the damaged journal */
+    annal_format format; /* format of the new journal; default: the format of the damaged journal */
 } annal_repair_options;
 
 /*
- * Copy what proves itself of a session into a new one, `to`, which must not exist; what was copied
- * is durable when this returns. The damaged journal is only read. Every event keeps its seq, ts,
- * type, id, cause and data. In the place of each missing event there is one of type annal.gap,
- * whose data says what was lost: {"session","first_seq","last_seq","offset","bytes","why"}. If
- * nothing after a gap proves itself, it is not known how many events it had: then it is one event,
- * its last_seq is null, and it is the last.
+ * Copy the valid events of a session into a new session, `to`, which must not exist; the copy is
+ * durable when this returns. The damaged journal is not changed. Every event keeps its seq, ts,
+ * type, id, cause and data. Each missing event is replaced by an event of type annal.gap, whose
+ * data says what was lost: {"session","first_seq","last_seq","offset","bytes","why"}. If no valid
+ * event follows a gap, the number of missing events is unknown: then the gap is one event, with
+ * last_seq null, and the last event of `to`.
  *
  * For a fork the whole history is copied into a session that is not a fork; only its own events,
  * after a gap, if an ancestor's journal has changed.
  *
  * fn (may be NULL) is called for each gap. With an empty `to` nothing is written: a dry run. Gaps
- * are not a failure of this function. After a failure `to` may have the first events. Any thread.
+ * are not a failure of this function. After a failure `to` may contain the first events. Any
+ * thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CONFLICT  `to` exists, or another process appended to it in the meantime

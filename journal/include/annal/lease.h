@@ -2,14 +2,15 @@
 /*
  * Leases: whether this store may append to a session.
  *
- * Where a session moves between hosts, one of them is its home at a time. Which one is decided
+ * If a session moves between hosts, one host at a time is its home. Which host that is, is decided
  * outside of Annal, for instance by `annal home` in PostgreSQL. The new home sets its lease here,
  * and from then on every append to the session, by any process of this store, is refused once the
  * lease has ended. Sessions without a lease are not affected.
  *
- * Or no store has a session alone: it is shared. Then every event is decided outside, one after the
- * other, and only what was decided is appended here: an append must name the hash that its last
- * event has there (h of annal_append_options), and every other append is refused.
+ * Or a session is shared by several stores. Then a service outside of the store decides the order
+ * of its events, and a store appends only events that were decided: an append must name the hash
+ * that the service gave to its last event (h of annal_append_options), and every other append is
+ * refused.
  *
  * A lease ends at a time of CLOCK_BOOTTIME, which no clock setting changes and which advances while
  * the machine sleeps; and with a restart of the machine. It is checked before each append. A
@@ -28,35 +29,37 @@ extern "C" {
 #define ANNAL_LEASE_GIVER_BYTES_MAX 255
 
 typedef struct annal_lease {
-    uint64_t epoch;   /* rises with each holder; at least 1 */
-    int64_t until_us; /* CLOCK_BOOTTIME in microseconds; once it is past, appends are refused */
-    uint32_t seconds; /* for how long it is given at a time; 0: it was given back, or lost */
-    bool shared;      /* the session is shared: until_us and seconds are not used */
-    /* who decides, one line of text for messages; may be "" */
+    uint64_t epoch;   /* number that rises with each holder of the lease, from 1 */
+    int64_t until_us; /* CLOCK_BOOTTIME in microseconds; after this time appends are refused */
+    /* length of the lease in seconds, for renewals; 0: it was released, or lost */
+    uint32_t seconds;
+    bool shared; /* whether the session is shared; then until_us and seconds are not used */
+    /* who grants the lease, one line of text for messages; may be "" */
     char giver[ANNAL_LEASE_GIVER_BYTES_MAX + 1];
 } annal_lease;
 
-/* CLOCK_BOOTTIME, in microseconds. Any thread. */
+/* Return the time of CLOCK_BOOTTIME, in microseconds. Any thread. */
 ANNAL_API int64_t annal_lease_now(void);
 
 /*
  * Set the lease of a session, which need not exist. It is durable when this returns, and holds for
- * appends of all processes: a process that has the session releases it first, unless the lease is
- * only made longer. Any thread.
+ * appends of all processes: a process that owns the session releases it first, unless the lease is
+ * only extended. Any thread.
  *
  * ANNAL_ERR_INVALID   session is not a session id, the epoch is 0, or giver has several lines
  * ANNAL_ERR_CONFLICT  the session has a lease of a later epoch
- * ANNAL_ERR_BUSY      another process has the session and did not release it in time
+ * ANNAL_ERR_BUSY      another process owns the session and did not release it in
+ *                     time
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_set(annal_store *store, annal_slice session,
                                                         const annal_lease *lease, annal_error *err);
 
 /*
- * Extend the lease of this epoch, if it is still held: no process has to release the session. Any
- * thread.
+ * Extend the lease of this epoch, if it was not released or replaced. No process has to release the
+ * session for this. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  the session has no lease
- * ANNAL_ERR_CONFLICT  its lease is of another epoch, or was given back
+ * ANNAL_ERR_CONFLICT  its lease has another epoch, or was released
  * ANNAL_ERR_BUSY      another process is changing a session and did not finish in time
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_renew(annal_store *store, annal_slice session,
@@ -64,10 +67,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_renew(annal_store *store, an
                                                           annal_error *err);
 
 /*
- * The lease of a session; until_us is 0 if the machine was restarted since. Any thread.
+ * Read the lease of a session; until_us is 0 if the machine was restarted since it was set. Any
+ * thread.
  *
  * ANNAL_ERR_NOTFOUND  the session has no lease
- * ANNAL_ERR_CORRUPT   its file is damaged; appends are refused
+ * ANNAL_ERR_CORRUPT   the file of the lease is damaged; appends are refused
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_get(annal_store *store, annal_slice session,
                                                         annal_lease *out_lease, annal_error *err);

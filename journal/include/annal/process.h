@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes: identifying one, and proving that it is dead.
+ * Processes: identify a process, and prove that it is dead.
  *
  * A session whose process crashed stays "running" until a program records its end. A process id
- * alone proves nothing: it is given to another process later. So a session records, when it is
- * opened, everything that distinguishes its process from all others (as the field "process" of
- * session.created or session.opened), and later the death of that process can be proven, or it
- * turns out that it cannot.
+ * alone proves nothing, because the system reuses it for other processes. So a session records,
+ * when it is opened, everything that distinguishes its process from all others (as the field
+ * "process" of session.created or session.opened), so that its death can be proven later, unless
+ * the facts do not suffice.
  */
 #ifndef ANNAL_PROCESS_H
 #define ANNAL_PROCESS_H
@@ -18,30 +18,28 @@ extern "C" {
 #endif
 
 typedef struct annal_process {
-    uint32_t pid;     /* 0: not known */
-    uint64_t start;   /* when it began, in clock ticks since the boot: field 22 of /proc/PID/stat */
-    uint64_t pid_ns;  /* inode of its namespace of process ids; 0: not known */
-    char boot_id[37]; /* /proc/sys/kernel/random/boot_id; "": not known */
+    uint32_t pid;     /* process id; 0: unknown */
+    uint64_t start;   /* start time in clock ticks since the boot: field 22 of /proc/PID/stat */
+    uint64_t pid_ns;  /* inode of its namespace of process ids; 0: unknown */
+    char boot_id[37]; /* id of the boot, /proc/sys/kernel/random/boot_id; "": unknown */
 } annal_process;
 
-/* The calling process. Any thread. ANNAL_ERR_IO: /proc is missing, or does not say. */
+/* Identify the calling process. Any thread. ANNAL_ERR_IO: /proc is missing, or does not show it. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_self(annal_process *out_process,
                                                            annal_error *err);
 
-/*
- * A living process, by its id in the caller's namespace: for a command that acts for the agent that
- * started it. Any thread. ANNAL_ERR_NOTFOUND: no process has this id.
- */
+/* Identify a living process by its id in the caller's namespace: for a command that acts for the
+ * agent that started it. Any thread. ANNAL_ERR_NOTFOUND: no process has this id. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_get(uint32_t pid, annal_process *out_process,
                                                           annal_error *err);
 
 /*
- * Whether the process is proven dead. True if the system was restarted since; if in its namespace
- * no process has the id, or another process has it now; or if it has ended and only waits to be
- * reaped. Everything else is false: it is alive; it ran in another namespace (a container) that
- * cannot be looked into; facts are missing. *out_why (may be NULL) is a static phrase that says
- * which. It is about this moment: a dead process stays dead, but an answer "alive" may be outdated
- * when it is read. Any thread.
+ * Return whether the process is proven dead: the system was restarted since; or, in the caller's
+ * namespace, no process has the id, another process has it now, or the process has ended and only
+ * waits for its parent. In all other cases the result is false: it is alive; it ran in another
+ * namespace (a container), whose processes the caller cannot see; facts are missing. *out_why
+ * (out_why may be NULL) is a static phrase that says which. A dead process stays dead, but a
+ * process that is alive may end at any moment. Any thread.
  */
 ANNAL_API bool annal_process_is_dead(const annal_process *process, const char **out_why);
 

@@ -4,9 +4,9 @@
  *
  * Open one store object per directory and keep it: it owns a commit log, the sessions that it
  * writes, and one thread, the keeper, which checkpoints, releases sessions that other processes
- * want, and runs the tasks of the index and of the snapshots. Work that is large at once, as
- * writing or syncing the journals of many sessions, is shared with threads that end with it. All of
- * them block all signals: those are for the program's threads.
+ * want, and runs the tasks of the index and of the snapshots. Large work, such as writing or
+ * syncing the journals of many sessions, is shared with threads that end after it. All these
+ * threads block all signals, which the threads of the program handle.
  */
 #ifndef ANNAL_STORE_H
 #define ANNAL_STORE_H
@@ -19,38 +19,38 @@ extern "C" {
 
 typedef struct annal_store annal_store;
 
-/* When an append counts as done. */
+/* The point at which an append returns. */
 typedef enum annal_level {
-    ANNAL_LEVEL_DEFAULT = 0, /* the next wider setting: append, writer, store; finally sync */
-    ANNAL_LEVEL_SYNC = 1,    /* returns when durable: survives a power cut */
-    /* returns at once; durable within batch_ms, or when annal_sync() returns */
+    /* the level of the append, or else of the writer, or else of the store; otherwise sync */
+    ANNAL_LEVEL_DEFAULT = 0,
+    ANNAL_LEVEL_SYNC = 1, /* after the events are durable: they survive a power cut */
+    /* at once; the events are durable within batch_ms, or when annal_sync() returns */
     ANNAL_LEVEL_BATCH = 2,
     /*
-     * in the page cache: survives the end of the process. A power cut leaves a prefix of it. For
-     * bulk into few sessions: written once; annal_sync() now and then makes all of it durable. Into
-     * many sessions at once, batch is faster: a new journal costs a sync here
+     * after the events are in the page cache: they survive the end of the process. A power cut
+     * leaves only the first of them. For much data in few sessions: it is written once, and
+     * annal_sync() makes it durable. For many sessions batch is faster, because at level os each
+     * new journal costs a sync
      */
     ANNAL_LEVEL_OS = 3
 } annal_level;
 
 typedef struct annal_store_options {
-    bool create;         /* create the directory, not those above it, and what is in it */
-    bool read_only;      /* never write; recovery is left to others */
-    bool no_keeper;      /* no permanent thread; call annal_keep() now and then */
+    /* create the store's directory and its content if they are missing; its parent must exist */
+    bool create;
+    bool read_only;      /* never write; other processes recover the store */
+    bool no_keeper;      /* start no permanent thread; call annal_keep() repeatedly instead */
     annal_level level;   /* default: sync */
     annal_format format; /* format of new journals; default: JSON lines */
-    uint32_t batch_ms;   /* default: 10 */
-    /*
-     * how long to wait for another process: for a session that it owns, for a lock, for a log that
-     * it is recovering; default: 10,000
-     */
+    uint32_t batch_ms;   /* milliseconds until an append of level batch is durable; default: 10 */
+    /* milliseconds to wait for another process: for a session that it owns, for a lock, for a log
+     * that it is recovering; default: 10,000 */
     uint32_t wait_ms;
-    /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
+    /* size in bytes to which a region of the commit log may grow; default: 64 MiB, at least 1
+     * MiB */
     uint64_t region_bytes;
-    /*
-     * of the disk: appends are refused that would leave less free; default: 16 MiB, but at most a
-     * sixteenth of the disk. 1 keeps nothing free
-     */
+    /* bytes of the disk to keep free: appends that would leave less are refused; default: 16 MiB,
+     * but at most a sixteenth of the disk. 1 keeps nothing free */
     uint64_t keep_free_bytes;
     /*
      * write on a filesystem where locks, syncs or shared memory may not work (FUSE, NFS, 9P).
@@ -63,14 +63,15 @@ typedef struct annal_store_options {
 } annal_store_options;
 
 /*
- * Open a store, and recover what processes that died left in their commit logs. Any thread.
+ * Open a store, and write to the journals what the commit logs of dead processes contain. Any
+ * thread.
  *
- * If another process is recovering some of it, wait for that, up to wait_ms, but no longer than 250
- * ms after its last progress: it may be stopped. Then the log callback gets a message that says
- * which durable events cannot be read until it continues.
+ * If another process is recovering such a commit log, wait for it, up to wait_ms, but at most 250
+ * ms after its last progress, because it may be stopped. If it has not finished, the log callback
+ * receives a message that says which durable events cannot be read until it continues.
  *
- * ANNAL_ERR_NOTFOUND     no store exists at path, and create is false; or no directory to create it
- *                        in
+ * ANNAL_ERR_NOTFOUND     no store exists at path, and create is false; or the
+ *                        parent directory does not exist
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
  * ANNAL_ERR_UNSUPPORTED  a filesystem that only read_only or unsafe_filesystem opens; a store of a
  *                        newer version, which read_only opens with a warning, as far as this
@@ -82,30 +83,33 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
                                                          annal_store **out_store, annal_error *err);
 
 /*
- * Make everything durable, checkpoint, release all sessions, free. All writers, cursors and other
- * objects of this store must be closed before. Frees in any case; reports events that could not be
- * written durably, and that a sync of the commit log failed while the store was closed, even if
- * nothing was lost by it. (An earlier failure was reported to the appends of its group, or to the
- * log function.) NULL is accepted. One thread, after all others have left the store.
+ * Make everything durable, checkpoint, release all sessions, and free the store object. All
+ * writers, cursors and other objects of this store must be closed before. The store object is freed
+ * even after a failure. Fails if events could not be written durably, and if a sync of the commit
+ * log failed while the store was closed, even if no event was lost. (An earlier failure was
+ * reported to the appends of its group, or to the log callback.) NULL is accepted. One thread,
+ * while no other thread uses the store.
  *
- * ANNAL_ERR_INVALID  writers are still open: they cannot be used any more, nor be closed. All else
- *                    was done
+ * ANNAL_ERR_INVALID  writers are still open: they cannot be used or closed any more. Everything
+ *                    else was done
  */
 ANNAL_API annal_status annal_store_close(annal_store *store, annal_error *err);
 
-/* The directory, as an absolute path. Valid as long as the store. Any thread. */
+/* Return the path of the store's directory, as an absolute path. Valid as long as the store. Any
+ * thread. */
 ANNAL_API const char *annal_store_path(const annal_store *store);
 
 /*
  * Return when every append of this store object that has returned is durable, whatever its level:
- * one sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
+ * it takes one sync, and one more for each journal with more than 256 KiB of events of level os.
+ * Any thread.
  *
- * ANNAL_ERR_IO  some events could not be written durably. Batch events that were refused after
- *               their append returned never happened; this is reported once
+ * ANNAL_ERR_IO  some events could not be written durably. Events of level batch that were refused
+ *               after their append returned are reported once
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
 
-/* One round of the keeper's work, for stores opened with no_keeper. Any thread. */
+/* Do one round of the keeper's work, for a store opened with no_keeper. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_keep(annal_store *store, annal_error *err);
 
 /* Sync all journals that this store object wrote, and empty its commit log. Any thread. */
@@ -115,25 +119,26 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, ann
 
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char file[33]; /* id of the journal file, 32 hex digits; "" if the header is damaged */
+    char file[33]; /* file id of the journal, 32 hex digits; "" if the header is damaged */
     /* id of the journal that this journal replaced; "": none */
     char replaces[33];
     annal_format format; /* format of the journal */
-    int64_t created_us;  /* from the header; 0 if it is damaged */
+    int64_t created_us;  /* time when the journal was created; 0 if the header is damaged */
     uint64_t bytes;      /* size of the journal file */
-    /* seq of the last event with a correct hash; fork_seq for a fork without own events; 0: none */
+    /* seq of the last valid event; for a fork without events of its own, fork_seq; 0: no event */
     uint64_t last_seq;
-    int64_t last_ts_us; /* 0 if this journal has no such event */
-    uint64_t last_h; /* hash of the last line of this journal: the header's, if it has no event */
-    /* end of the last line with a correct hash; less than bytes if other bytes follow it */
+    int64_t last_ts_us; /* time of the last event; 0 if this journal has no valid event */
+    uint64_t last_h;    /* hash of the last event, or of the header if the journal has no event */
+    /* end of the last valid event; less than bytes if other bytes follow it */
     uint64_t end_offset;
-    /* such a tail is a piece of an event that a crash left: the next owner cuts it */
+    /* whether these bytes are a piece of an event that a crash left, which the next owner cuts
+     * off */
     bool torn;
     /*
-     * Of a fork: the session in whose journal the history up to fork_seq ends, the last event that
-     * the two share, and its hash. "" and 0 for a session that is not a fork. A fork of a fork
-     * names the session that really contains event fork_seq, not always the session from which it
-     * was forked.
+     * For a fork: the session whose journal contains event fork_seq, the last event that the two
+     * share, and the hash of this event. "" and 0 for a session that is not a fork. A fork of a
+     * fork names the session that really contains event fork_seq, not always the session from which
+     * it was forked.
      */
     char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t fork_seq;
@@ -155,10 +160,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_info_get(annal_store *stor
 typedef int (*annal_session_fn)(void *arg, annal_slice session, uint64_t journal_bytes);
 
 /*
- * Call fn for every journal in the store, sorted by session id. This is a directory listing and one
- * stat each, just before its call; in a store of 8,192 journals or more all of them before the
- * first call, half of them on a thread that ends with it. No journal is opened, so files that were
- * copied or renamed are included: 'annal doctor' says which. Any thread.
+ * Call fn for every journal in the store, sorted by session id. This lists a directory, and
+ * examines each file just before its call; in a store of 8,192 journals or more, all files before
+ * the first call, half of them on another thread. No journal is opened, so files that were copied
+ * or renamed are included; 'annal doctor' lists these. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
                                                              annal_session_fn fn, void *arg,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Annal, all of it: an event store for agent sessions.
+ * All of Annal, an event store for agent sessions.
  *
  * Every session is a journal that only grows and that a person can read: events/<session>.jsonl in
- * the store's directory (or, if asked for, msgpack: .mpk). A SQLite index (sessions.db) makes all
- * journals queryable, and snapshots make any past state near. Only the journals are precious; the
- * rest is rebuilt from them.
+ * the store's directory (or, as an option, msgpack: .mpk). A SQLite index (sessions.db) makes all
+ * journals queryable, and snapshots make it fast to compute any past state. Index and snapshots are
+ * rebuilt from the journals if they are lost.
  *
  *   <annal/store.h>     open a store; list sessions
  *   <annal/event.h>     an event, a draft, and their limits
@@ -31,8 +31,9 @@
  *   <annal/packs/run.h>       what must be corrected in runs after a restart
  *   <annal/packs/lifecycle.h> the end of sessions whose process died
  *
- * <annal/base.h> has what they share: a status (0 done, below 0 failed, above 0 news), an error
- * with a sentence in it, a slice of borrowed bytes. A complete program:
+ * <annal/base.h> has what these headers share: the status (0: success; below 0: failure; above 0: a
+ * result that is neither), the error with a message, the slice of borrowed bytes. A complete
+ * program:
  *
  *     #include <annal/annal.h>
  *     #include <stdio.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots: the state of a session at one seq, compressed, so that any past state is near.
+ * Snapshots: states of a session, saved compressed so that any past state is computed quickly.
  *
- * A snapshot is a row of the snapshots table in sessions.db (for a large one the row names a file),
- * and is bound to the journal from which it was computed. It counts only while that journal still
- * has, at the snapshot's seq, the very event that it was taken at, and only for packs with the same
- * text. One that does not count is skipped for the next older one. So snapshots are never precious,
- * and never change an answer: they only save time. docs/format.md describes their bytes.
+ * A snapshot is a row of the table snapshots in sessions.db; for a large snapshot the row names a
+ * file. It is the state after one event, computed from one journal with certain packs. It is valid
+ * only while that journal still has the same event at the snapshot's seq, and only for packs with
+ * the same text. An invalid snapshot is skipped, and the next older snapshot is used. So snapshots
+ * can be lost without harm, and never change an answer: they only save time. docs/format.md
+ * describes their bytes.
  */
 #ifndef ANNAL_SNAPSHOT_H
 #define ANNAL_SNAPSHOT_H
@@ -18,32 +19,38 @@
 extern "C" {
 #endif
 
-/* When a snapshot is due: as soon as one of these has passed since the last. Zero means default. */
+/* When a snapshot is due: as soon as one of these distances from the last snapshot is reached. 0
+ * means the default. */
 typedef struct annal_snapshot_policy {
-    uint64_t every_events; /* default 1,000 */
-    uint64_t every_bytes;  /* bytes of journal between snapshots; default 8 MiB */
-    uint64_t every_ms;     /* with at least one event; default 300,000: five minutes */
+    uint64_t every_events; /* number of events; default 1,000 */
+    uint64_t every_bytes;  /* bytes of the journal; default 8 MiB */
+    /* milliseconds, if at least one event was appended; default 300,000 (five minutes) */
+    uint64_t every_ms;
     /*
-     * All snapshots of a session together, as stored; default a tenth of its journal, but at least
-     * 1 MiB. If they would take more, three of four are deleted, as often as necessary, and from
-     * then on the three distances above are that much longer for this session. While one replaces
-     * others, all exist for a moment. One that does not even fit alone is not stored: earlier
-     * snapshots stay, and the next attempt follows four times as far on.
+     * Maximum of stored bytes of all snapshots of a session; default a tenth of its journal, but at
+     * least 1 MiB. If they would take more, three of four snapshots are deleted, as often as
+     * necessary, and each time the three distances above become four times as long for this
+     * session. The new snapshot is stored before the old snapshots are deleted, so for a moment all
+     * exist. A snapshot that does not fit even alone is not stored: earlier snapshots stay, and the
+     * next attempt follows after four times the distance.
      */
     uint64_t bytes_max;
 } annal_snapshot_policy;
 
 typedef struct annal_snapshot_info {
-    uint64_t seq;       /* the state after this event */
-    uint64_t bytes;     /* stored */
-    uint64_t raw_bytes; /* the state, uncompressed */
-    uint64_t base_seq;  /* stored as what differs from the snapshot at this seq; 0: stored whole */
+    uint64_t seq;       /* event after which the state is */
+    uint64_t bytes;     /* stored bytes */
+    uint64_t raw_bytes; /* bytes of the uncompressed state */
+    /* seq of the snapshot on which this one is based: only differences from it are stored; 0:
+     * none */
+    uint64_t base_seq;
     int64_t created_us;
-    bool in_file; /* in STORE/snapshots/, because it is large */
-    /* whether it belongs to another journal or other packs: not used, and not damaged */
+    bool in_file; /* whether the body is a file in STORE/snapshots/, because it is large */
+    /* whether the snapshot is of another journal or other packs, so that it is not used; it is not
+     * damaged */
     bool stale;
-    /* stale, because its journal ends before the event of the snapshot: lines were cut off, or a
-     * power cut took some of level os */
+    /* whether it is stale because its journal ends before its event: lines were cut off, or a power
+     * cut took events of level os */
     bool cut;
 } annal_snapshot_info;
 
@@ -52,24 +59,24 @@ typedef struct annal_snapshot_info {
 typedef struct annal_snapshots annal_snapshots;
 
 /*
- * Take snapshots of the sessions that this store object appends to, as they become due: a task of
- * the store's keeper, which never delays an append, 50 ms at a time. While the index that follows
- * these sessions lags, it waits, for a tenth of every_ms at most. Close it before the index. Any
- * thread.
+ * Take snapshots of the sessions to which this store object appends, as they become due. A task of
+ * the store's keeper does this, for 50 ms at a time (200 ms if much is to be folded and no thread
+ * appends), and never delays an append. While the index lags behind these sessions, the task waits
+ * for it, for a tenth of every_ms at most. Close *out_snapshots before the index. Any thread.
  *
- * annal_index_open() does this with the default policy, and annal_index_close() ends it. Call this
- * for another policy: it ends the policy of this index, and suspends the policy of other indexes of
- * this store object until annal_snapshots_close().
+ * annal_index_open() starts such a task with the default policy, and annal_index_close() ends it.
+ * Call this function for another policy: it ends the default task of this index, and suspends the
+ * default tasks of other indexes of this store object until annal_snapshots_close().
  *
- * Snapshots that other processes left are taken too: processes that had no index open, or died, or
- * had no time. The store is searched for it if the last search, by whatever process, is at least a
- * second ago, and at least a hundred times as long ago as it took.
+ * The task also takes due snapshots that other processes did not take: processes that had no index
+ * open, or died, or had no time. The store is searched for such sessions if the last search, by any
+ * process, was at least a second ago, and at least a hundred times as long ago as it took.
  *
- * While it is more than eight distances from the end, as after a burst of appends, it skips due
- * places that are less than half of the way to the end and less than 16,000 events after the last
- * snapshot, so that soon the newest state is near. Those places stay without a snapshot, because
- * snapshots are stored in order, and catching up later does not fill them in. annal_snapshot_drop()
- * and then annal_snapshot_take() leave a snapshot at every place.
+ * While the task is more than eight distances from the end of a session, as after a burst of
+ * appends, it skips snapshots that are due less than half of the way to the end and less than
+ * 16,000 events after the last snapshot, so that the newest state is soon near a snapshot. Skipped
+ * snapshots are not taken later, because snapshots are stored in order of seq.
+ * annal_snapshot_drop() and then annal_snapshot_take() take a snapshot wherever one is due.
  *
  * ANNAL_ERR_IO  the store is open for reading only
  */
@@ -79,20 +86,22 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshots_open(annal_index *index,
                                                              annal_error *err);
 
 /*
- * Take what is due, then stop. This takes 50 ms at most, or until one more is taken; if this was
- * open for long, up to four times as long as that, five seconds at most. The next process takes
- * what is left. NULL is accepted.
+ * Take snapshots that are due, then end the task and free snapshots. This takes up to 50 ms, or
+ * longer if no snapshot was taken until then; if the task was open for long, up to four times as
+ * long as it was open; five seconds at most. The next process takes the snapshots that remain. NULL
+ * is accepted.
  */
 ANNAL_API void annal_snapshots_close(annal_snapshots *snapshots);
 
-/* ---- By hand ---- */
+/* ---- Snapshots on request ---- */
 
 /*
- * Take a snapshot at the session's last event now, due or not, and those that are due on the way
- * there. An existing valid snapshot stays. Any thread.
+ * Take a snapshot at the session's last event now, due or not, and the snapshots that are due
+ * before it. *out_info describes the newest snapshot. A valid snapshot that exists stays. policy
+ * may be NULL: the defaults. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  no such session, or it has no events
- * ANNAL_ERR_LIMIT     it alone takes more than policy->bytes_max
+ * ANNAL_ERR_NOTFOUND  no such session, or it has no events of its own
+ * ANNAL_ERR_LIMIT     the snapshot alone takes more than policy->bytes_max
  * ANNAL_ERR_BUSY      another process writes the index, and did not finish in time
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_take(annal_index *index, annal_slice session,
@@ -101,26 +110,25 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_take(annal_index *index, 
                                                             annal_error *err);
 
 /*
- * info: what the snapshot says of itself. problem: NULL if it counts, else a phrase that says why
- * not. Return 0 to continue; any other value stops, and is returned. Slices are valid until it
- * returns.
+ * Receive a snapshot. info is from its header. problem is NULL if the snapshot is valid, else a
+ * phrase that says why it is not. Return 0 to continue; any other value stops, and is returned.
+ * info and the slices are valid until this function returns.
  */
 typedef int (*annal_snapshot_fn)(void *arg, annal_slice session, const annal_snapshot_info *info,
                                  const char *problem);
 
 /*
- * The snapshots of a session, or of all if session is empty, by session and seq. Each is checked as
- * loading would: header, journal, packs (the core pack), the hash of its bytes, and that its pages
- * are a state with the tables that Annal creates. Any thread.
+ * Call fn for each snapshot of a session, or of all sessions if session is empty, sorted by session
+ * and seq. Each snapshot is checked as when it is loaded: its header, its journal, its packs (the
+ * core pack), the hash of its bytes, and that its pages are a state with the tables that Annal
+ * creates. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_each(annal_index *index, annal_slice session,
                                                             annal_snapshot_fn fn, void *arg,
                                                             annal_error *err);
 
-/*
- * Delete the snapshots of a session, or of all if session is empty. Those that others are stored
- * against are deleted too, so it is all or nothing. Any thread.
- */
+/* Delete all snapshots of a session, or of all sessions if session is empty. Single snapshots
+ * cannot be deleted, because others may be based on them. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_drop(annal_index *index, annal_slice session,
                                                             annal_error *err);
 
