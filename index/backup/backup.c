@@ -38,7 +38,6 @@
 #include "index/sys/open.h"
 #include "journal/sys/artifact.h"
 
-#include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
 #include "journal/sys/sources.h"
@@ -384,30 +383,50 @@ annal_status annal_backup(annal_index *index, const char *directory,
 
 /* ---- Restoring and checking ---- */
 
+/*
+ * Check that no directory between the backup and a file of it is a symbolic link, which could lead
+ * to any file. path is the file's path, root_bytes the length of the backup's.
+ */
+static annal_status refuse_links(const struct io *io, struct buf *path, size_t root_bytes,
+                                 annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    char *slash = strchr(path->ptr + root_bytes + 1, '/');
+    for (; slash != NULL && status >= 0; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int fd = io->open(io->arg, path->ptr, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+        if (fd >= 0)
+            io->close(io->arg, fd);
+        else if (errno == ENOENT)
+            status = ANNAL_ERR_NOTFOUND;
+        else
+            status = annal__fail_errno(err, "cannot open directory %s", path->ptr);
+        *slash = '/';
+    }
+    return status;
+}
+
 /* Copy a file of the backup, or only read it if target is NULL. A link in its path is refused. */
-static annal_status restore_file(struct copying *copying, const struct below *directory,
-                                 const char *target, struct backup_file *file,
-                                 annal_backup_result *result, annal_error *err)
+static annal_status restore_file(struct copying *copying, const char *directory, const char *target,
+                                 struct backup_file *file, annal_backup_result *result,
+                                 annal_error *err)
 {
     struct buf from = {0}, to = {0};
     struct backup_file copied = {0};
-    int source = -1;
-    annal_status status = annal__backup_join(&from, directory->root, file->path, err);
+    annal_status status = annal__backup_join(&from, directory, file->path, err);
     if (status >= 0 && target != NULL)
         status = annal__backup_join(&to, target, file->path, err);
     if (status >= 0 && target != NULL)
         status = annal__backup_make_parents(copying->io, target, file->path, err);
     if (status >= 0)
-        status = annal__below_open_file(directory, file->path, O_RDONLY, NULL, &source, err);
+        status = refuse_links(copying->io, &from, strlen(directory), err);
     if (status >= 0) /* read one more byte, to check that the file ends where the manifest says */
-        status = annal__backup_copy_opened(copying, source, from.ptr, to.ptr, file->bytes + 1,
-                                           &copied, err);
+        status = annal__backup_copy_file(copying, from.ptr, to.ptr, file->bytes + 1, &copied, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        status =
-            annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory->root, file->path);
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory, file->path);
     else if (status == ANNAL_OK && (copied.bytes != file->bytes || copied.h != file->h))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "%s: the content of %s has changed since the backup", directory->root,
+                             "%s: the content of %s has changed since the backup", directory,
                              file->path);
     result->files++;
     result->bytes += file->bytes;
@@ -423,18 +442,16 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
                                   annal_backup_result *result, annal_error *err)
 {
     struct backup_file file;
-    struct below below = {0};
     bool is_stopped = false;
-    annal_status status = annal__below_open(directory, &below, err);
+    annal_status status = ANNAL_OK;
     copying->bytes_total = manifest->bytes;
     while (status == ANNAL_OK) {
         status = annal__backup_manifest_next(manifest, &file, err);
         if (status != ANNAL_OK)
             break;
-        status = restore_file(copying, &below, target, &file, result, err);
+        status = restore_file(copying, directory, target, &file, result, err);
         is_stopped = status == ANNAL_END;
     }
-    annal__below_close(&below);
     if (status < 0 || is_stopped)
         return status;
     if (result->files != manifest->files || result->bytes != manifest->bytes)

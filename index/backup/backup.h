@@ -60,12 +60,6 @@ void annal__backup_copying_done(struct copying *copying);
 annal_status annal__backup_copy_file(struct copying *copying, const char *from, const char *to,
                                      uint64_t bytes, struct backup_file *out, annal_error *err);
 
-/* Copy an open file as annal__backup_copy_file() does, and close it. from is its name in
- * messages. */
-annal_status annal__backup_copy_opened(struct copying *copying, int source, const char *from,
-                                       const char *to, uint64_t bytes, struct backup_file *out,
-                                       annal_error *err);
-
 /* Create the directories between root and the file root/path, and sync the parent of each. */
 annal_status annal__backup_make_parents(const struct io *io, const char *root, const char *path,
                                         annal_error *err);

@@ -240,23 +240,15 @@ annal_status annal__backup_copy_file(struct copying *copying, const char *from, 
                                      uint64_t bytes, struct backup_file *out, annal_error *err)
 {
     const struct io *io = copying->io;
+    struct hash_stream *hash = NULL;
+    uint64_t done = 0;
+    int target = -1;
+    annal_status status = ANNAL_OK;
     int source = io->open(io->arg, from, O_RDONLY, 0);
     if (source < 0 && (errno == ENOENT || errno == ENOTDIR))
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s does not exist", from);
     if (source < 0)
         return annal__fail_errno(err, "cannot open %s", from);
-    return annal__backup_copy_opened(copying, source, from, to, bytes, out, err);
-}
-
-annal_status annal__backup_copy_opened(struct copying *copying, int source, const char *from,
-                                       const char *to, uint64_t bytes, struct backup_file *out,
-                                       annal_error *err)
-{
-    const struct io *io = copying->io;
-    struct hash_stream *hash = NULL;
-    uint64_t done = 0;
-    int target = -1;
-    annal_status status = ANNAL_OK;
     if (to != NULL)
         target = io->open(io->arg, to, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to != NULL && target < 0) {

@@ -10,21 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INSTRUCTIONS                                                                               \
-    1000 /* number of instructions of SQLite between two checks of time and memory */
-#define LOOK_US                                                                                    \
-/* time between two checks of the size of temporary files, which need a walk over all
-     * descriptors */
-100000
+#define INSTRUCTIONS 1000 /* number of instructions of SQLite between checks of time and memory */
+/* time between checks of the size of temporary files, which need a walk over all descriptors */
+#define LOOK_US 100000
 /* a value may take a quarter of the memory limit: functions hold several values at once */
 #define VALUE_SHARE 4
 
-    /*
+/*
  * Return the total bytes of SQLite's temporary files. They are unlinked, but the link of their
  * descriptor in /proc still shows their former name.
  */
-    static uint64_t
-    temporary_bytes(void)
+static uint64_t temporary_bytes(void)
 {
     DIR *dir = opendir("/proc/self/fd");
     uint64_t bytes = 0;

@@ -645,7 +645,7 @@ START_TEST(a_server_does_not_fill_the_disk)
     snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
     CLI(&cli, NULL, "pull", "here", "--from", server, "--keep-free", "100000000");
     cli_assert_refused(&cli, 3, "No space left on device");
-    ck_assert_msg(strstr(cli.err, "write the answer of http://127.0.0.1:") != NULL, "%s", cli.err);
+    ck_assert_msg(strstr(cli.err, "cannot write what http://127.0.0.1:") != NULL, "%s", cli.err);
     kill(liar, SIGKILL);
     waitpid(liar, NULL, 0);
 }
