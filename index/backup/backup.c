@@ -399,6 +399,9 @@ static annal_status refuse_links(const struct io *io, struct buf *path, size_t r
             io->close(io->arg, fd);
         else if (errno == ENOENT)
             status = ANNAL_ERR_NOTFOUND;
+        else if (errno == ENOTDIR)
+            status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                                 "%s is a symbolic link or a file, and not a directory", path->ptr);
         else
             status = annal__fail_errno(err, "cannot open directory %s", path->ptr);
         *slash = '/';
