@@ -609,21 +609,21 @@ static int find_all(const struct work *work, struct logs *logs, size_t *counts)
 
 /*
  * Import into the store, with the index open: it takes snapshots of the imported sessions. Without
- * --follow it also indexes them, partly while the import waits for the next chunk, so that no query
- * has to. With --follow the next query indexes them.
+ * --follow the import ends when the index is up to date, so that no query has to wait; it does not
+ * index earlier, because it would index few events at a time, at twice the cost. With --follow the
+ * next query indexes them.
  */
 static int work_in_store(struct work *work, struct logs *logs, int signals)
 {
     annal_error err = {0};
     annal_index *index = NULL;
     int lock = -1;
-    const annal_index_options index_options = {.follow = !work->follows};
     int exit_status = store_open(work->args, OPEN_CREATE, 0, &work->store);
     if (exit_status != EXIT_DONE)
         return exit_status;
     if (work->watches && watcher_begin(annal_store_path(work->store), &lock, &err) < 0)
         exit_status = fail_error(&err);
-    else if (annal_index_open(work->store, &index_options, &index, &err) < 0)
+    else if (annal_index_open(work->store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     else if ((work->owners = owners_new(signals >= 0 ? NULL : work->store, index)) == NULL)
         exit_status = fail_storage("import logs: out of memory");
