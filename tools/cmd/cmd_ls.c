@@ -56,9 +56,7 @@ static const char listed[] =
     ", listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above, j.project,"
     " o.source_host, o.source_path, chosen.active, chosen.place"
-    " FROM chosen CROSS JOIN sessions s ON s.id = chosen.id"
-    " LEFT JOIN forks f ON f.session_id = s.id"
-    " LEFT JOIN sessions p ON p.id = f.parent_session_id"
+    " FROM chosen CROSS JOIN sessions s ON s.id = chosen.id" SESSION_PARENTS
     " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id IN (SELECT id FROM chosen)) c"
     "  ON c.session_id = s.id"
     " LEFT JOIN session_projects j ON j.session_id = s.id"
@@ -107,9 +105,9 @@ static const struct {
     {"s.events DESC,", ""},
     {"s.total_turns DESC,", ""},
     {"s.total_tokens DESC,", ""},
-    {"c.cost_usd DESC,", "LEFT JOIN usage_by_session c ON c.session_id = s.id"},
+    {"c.cost_usd DESC,", SESSION_USAGE},
     {"coalesce(s.title, p.title) IS NULL, coalesce(s.title, p.title) COLLATE NOCASE,",
-     "LEFT JOIN forks f ON f.session_id = s.id LEFT JOIN sessions p ON p.id = f.parent_session_id"},
+     SESSION_PARENTS},
     {"s.agent_id,", ""},
     {"s.model,", ""},
     {"j.project IS NULL, j.project,", "LEFT JOIN session_projects j ON j.session_id = s.id"},

@@ -192,8 +192,7 @@ static annal_status ask_page(struct listing *listing, struct buf *sql, annal_err
     const char *key = keys[listing->sort];
     bool ascends = listing->sort == SORT_TITLE;
     const char *order = ascends ? "ASC" : "DESC";
-    const char *usage =
-        listing->sort == SORT_COST ? " LEFT JOIN usage_by_session c ON c.session_id = s.id" : "";
+    const char *usage = listing->sort == SORT_COST ? SESSION_USAGE : "";
     listing->params[11] =
         (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
     annal_status status = annal__buf_printf(

@@ -85,8 +85,8 @@ enum {
 
 /*
  * Parts of a SELECT of these columns. SESSION_SELECT may be followed by further columns; then
- * follows SESSION_FROM, or SESSION_JOINED and a join of c, which has the columns of
- * usage_by_session.
+ * follow SESSION_JOINED, or another source of s and SESSION_PARENTS, and a join of c, which has the
+ * columns of usage_by_session: SESSION_USAGE, or one for fewer sessions.
  */
 #define SESSION_SELECT                                                                             \
     "SELECT s.id AS session_id, s.status, s.events, s.total_turns, s.total_tokens,"                \
@@ -105,10 +105,11 @@ enum {
     "  AND type = 'import.unknown') AS unknown_layouts,"                                           \
     " (SELECT source_host FROM session_sources o WHERE o.session_id = s.id) AS source_host,"       \
     " (SELECT source_path FROM session_sources o WHERE o.session_id = s.id) AS source_path"
-#define SESSION_JOINED                                                                             \
-    " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
+#define SESSION_PARENTS                                                                            \
+    " LEFT JOIN forks f ON f.session_id = s.id"                                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
-#define SESSION_FROM SESSION_JOINED " LEFT JOIN usage_by_session c ON c.session_id = s.id"
+#define SESSION_JOINED " FROM sessions s" SESSION_PARENTS
+#define SESSION_USAGE  " LEFT JOIN usage_by_session c ON c.session_id = s.id"
 
 /* The complete SELECT of all columns of the session ?1. */
 #define SESSION_ONE                                                                                \
