@@ -389,6 +389,8 @@ export function Sessions({ route }: { route: Route }) {
     const next = Math.max(0, Math.min(rows.length - 1, chosen + by));
     setChosen(next);
     list.scrollToIndex(next);
+    /* Until the new row is drawn, Enter must not reach the link or the button that had the focus before. */
+    (document.activeElement as HTMLElement | null)?.blur();
     requestAnimationFrame(() =>
       scroller.current
         ?.querySelector<HTMLElement>(`[aria-rowindex="${next + 2}"] .row-link`)
