@@ -29,7 +29,7 @@ annal_status annal__fallback_begin(annal_index *index, const annal_error *why, a
             annal__index_open_private(index->store, index->derived.wait_ms, &fallback->index, err);
         if (status >= 0 && annal__derived_is_hopeless(why))
             annal__say(index->store, ANNAL_LOG_WARNING,
-                       "cannot keep the index on disk; it is built in memory each time: %s",
+                       "cannot keep the index on disk; the index is built in memory each time: %s",
                        why->message);
     }
     if (status >= 0) {

@@ -51,7 +51,7 @@ struct fallback {
     bool in_use;        /* whether the last catch-up used the fallback */
     /* monotonic time, in microseconds, before which sessions.db is not tried again */
     int64_t until_us;
-    /* stamp of sessions.db after the last catch-up; id 0: none was complete */
+    /* stamp of sessions.db after the last catch-up that was complete; id 0: none was */
     struct stamp caught_up;
 };
 

@@ -22,7 +22,7 @@
  * append in bursts, and indexing should not run during a burst. */
 #define FOLLOW_QUIET_MS  20
 #define FOLLOW_LATEST_MS 1000
-#define FOLLOW_PERIOD_MS 200 /* longest time of one round of the task */
+#define FOLLOW_PERIOD_MS 200 /* maximum time in ms of one round of the task */
 
 static annal_status follow(annal_index *index, annal_error *err)
 {

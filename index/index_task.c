@@ -30,7 +30,7 @@ struct round {
     struct plan changed;
     annal_status status; /* result of listing the changed sessions */
     int64_t stop_us;
-    bool left; /* whether not everything could be indexed */
+    bool left; /* whether some changed sessions were not indexed in this round */
 };
 
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
@@ -73,7 +73,7 @@ static annal_status meet(struct round *round, struct pack_fill *fill, annal_erro
     return status;
 }
 
-/* Index those of the changed sessions that the follower reads. */
+/* Index the changed sessions that the follower reads. */
 static annal_status follow_changed(struct round *round, struct follower *follower, annal_error *err)
 {
     struct plan fed = {0};

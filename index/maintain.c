@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Milliseconds that a checkpoint waits for readers while it holds the lock. */
+/* Time in ms that a checkpoint waits for readers while it holds the lock. */
 #define READERS_WAIT_MS 500
 
 typedef int (*database_fn)(void *arg, struct derived *derived, const char *name, annal_error *err);
@@ -170,7 +170,8 @@ static int hand_out(const struct tables *tables, sqlite3 *db, const char *sql, c
         verdict = tables->fn(tables->arg, database, annal__db_column(stmt, 0),
                              (uint64_t)sqlite3_column_int64(stmt, 1));
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        verdict = annal__db_fail(err, db, rc, "cannot count the rows of '%s'", database);
+        verdict =
+            annal__db_fail(err, db, rc, "cannot count the rows of the database '%s'", database);
     sqlite3_finalize(stmt);
     return verdict;
 }
@@ -204,7 +205,8 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
         verdict =
             count_table(tables, db, (const char *)sqlite3_column_text(stmt, 0), database, err);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        verdict = annal__db_fail(err, db, rc, "cannot compare the tables of '%s'", database);
+        verdict =
+            annal__db_fail(err, db, rc, "cannot list the tables of the database '%s'", database);
     sqlite3_finalize(stmt);
     return verdict;
 }
@@ -283,7 +285,7 @@ static annal_status run_vacuum(sqlite3 *db, annal_maintenance *what, annal_error
     /* VACUUM writes a copy of the database: into a file, not into memory */
     annal_status status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", err);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
-    /* the new pages are in the WAL until a checkpoint copies them into the database */
+    /* after VACUUM the new pages are in the WAL: a checkpoint copies them into the database */
     if (status >= 0)
         status = run_checkpoint(db, "PRAGMA wal_checkpoint(TRUNCATE)", &unused, err);
     what->busy = unused.busy;
@@ -424,7 +426,8 @@ annal_status annal_index_wal_checkpoint(annal_index *index, annal_wal_mode mode,
         "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(PASSIVE)",
         "PRAGMA wal_checkpoint(FULL)", "PRAGMA wal_checkpoint(RESTART)"};
     if ((size_t)mode >= sizeof pragmas / sizeof *pragmas)
-        return annal__fail(err, ANNAL_ERR_INVALID, "invalid checkpoint mode %d", (int)mode);
+        return annal__fail(err, ANNAL_ERR_INVALID, "checkpoint the index: %d is not a valid mode",
+                           (int)mode);
     return each_database(index, work_on, &(struct work){fn, arg, pragmas[mode]}, err);
 }
 

@@ -30,7 +30,7 @@ struct work {
     _Atomic size_t next;
 };
 
-/* Collect the sessions with unsynced journals; the descriptors of these journals stay open until
+/* Add the session to work->dirty if its journal has unsynced bytes; its descriptor stays open until
  * put_back(). */
 static annal_status collect_dirty(void *arg, struct session *session, annal_error *err)
 {
@@ -44,7 +44,9 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
             status = annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint the store: out of memory");
         } else {
             *dirty = (struct dirty){.session = session};
-            session->dirty = false; /* bytes that are written now belong to a later checkpoint */
+            /* clear before the sync: bytes that are written from now on belong to a later
+             * checkpoint */
+            session->dirty = false;
             session->in_use = true;
         }
     }
@@ -52,8 +54,11 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     return status;
 }
 
-/* Note that journal i could not be synced: it must be written again, because a second sync would
- * succeed without its bytes (log.h, rule 7). Return the failure. Session's lock held. */
+/*
+ * Record that journal i could not be synced: its events must be written to it again, because a
+ * second sync would succeed although they are lost (log.h, rule 7). Return the failure. The caller
+ * holds the session's lock.
+ */
 static annal_status set_unsynced(const struct work *work, size_t i, annal_error *err)
 {
     annal_error failure;

@@ -11,16 +11,17 @@ annal_status annal__checkpoint_events(annal_store *store, annal_error *err);
 
 /*
  * Sync the journals of these sessions, in up to 16 threads. The caller has set in_use of each
- * session, so the descriptors stay open. A session whose sync fails becomes late: its journal must
- * be written again from the log (failure.h).
+ * session, so that the descriptors stay open. A session whose sync fails becomes late: its events
+ * must be written to its journal again from the log (failure.h).
  */
 annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
                                         annal_error *err);
 
 /*
- * Sync every journal that was written in epochs up to this epoch, and then events/; afterwards
- * commit.released is at least epoch. A session whose sync fails becomes late (failure.h). While a
- * session is late, no epoch is released: ANNAL_ERR_IO.
+ * Sync every journal with events of the commit log's epochs up to this epoch, and then the
+ * directory events/; afterwards commit.released is at least epoch. A session whose sync fails
+ * becomes late: its journal must be written again (failure.h). ANNAL_ERR_IO while any session is
+ * late; then commit.released does not change.
  */
 annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err);
 

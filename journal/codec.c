@@ -59,7 +59,7 @@ annal_status annal__codec_check_owner(const struct frame_header *header, annal_s
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_CORRUPT,
                        "the journal of session '%.*s' belongs to session '%.*s' and was moved or "
-                       "copied there: move it out of the store",
+                       "copied there: move this file out of the store",
                        ANNAL_FMT(session), ANNAL_FMT(header->session));
 }
 

@@ -49,7 +49,7 @@ struct frame_header {
                                             * replaced */
 };
 
-/* What the frame of an event depends on besides the draft. */
+/* The values other than the draft that determine the frame of an event. */
 struct frame_place {
     uint64_t seq;
     int64_t ts_us;
@@ -118,7 +118,7 @@ struct codec {
 extern const struct codec annal__codec_json;
 extern const struct codec annal__codec_msgpack;
 
-/* Every codec; the first is the default. */
+/* All codecs (formats of journals); the first is the default. */
 #define CODEC_COUNT 2
 extern const struct codec *const annal__codecs[CODEC_COUNT];
 

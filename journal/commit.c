@@ -16,8 +16,11 @@
 #include <limits.h>
 #include <string.h>
 
-/* How long a leader waits for the threads that the previous group has woken, in microseconds; after
- * such a wait was in vain, only one in GATHER_EVERY leaders waits again. */
+/*
+ * How long a leader (the thread that writes a group) waits for the threads that the previous group
+ * has woken, in us. If they did not append in this time, only one in GATHER_EVERY leaders waits
+ * again.
+ */
 #define GATHER_US    100
 #define GATHER_EVERY 16
 #define WAIT_US      1000000 /* limit of one sleep, in microseconds; nothing depends on the value */
@@ -116,8 +119,8 @@ void annal__commit_done(struct commit *commit)
     pthread_mutex_destroy(&commit->lock);
 }
 
-/* Publish the end of a group, or that no thread leads it, and wake up to `sleepers` threads that
- * wait for it. */
+/* Publish in the flags `bits` that a group has ended, or that no thread leads it (writes it to the
+ * log), and wake up to `sleepers` threads that wait for it. */
 static void tell(struct group *group, uint32_t bits, int sleepers)
 {
     atomic_fetch_or(&group->word, bits);
@@ -148,7 +151,8 @@ annal_status annal__commit_check(annal_store *store, annal_error *err)
     return status;
 }
 
-/* Refuse the group that is being written and the current group, and all later work. Lock held. */
+/* Refuse the group that is being written, the current group, and all later appends, because the
+ * store has stopped. The caller holds commit->lock. */
 static void stop_all(struct commit *commit, const annal_error *failure)
 {
     if (!commit->failed)
@@ -198,7 +202,7 @@ static bool is_full(const struct group *group)
 
 static annal_status add_record(struct group *group, const struct group_record *record)
 {
-    /* Usually the record continues the group's last record, which then grows. */
+    /* Usually the new record begins where the group's last record ends, and is merged into it. */
     struct group_record *last = group->count > 0 ? &group->records[group->count - 1] : NULL;
     if (last != NULL && last->session == record->session && !record->create &&
         record->offset == last->offset + last->length - last->header_bytes) {
@@ -342,7 +346,7 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
     return status;
 }
 
-/* Note and log why a commit log can no longer be written. No event is lost, because the log is
+/* Record and log why a commit log can no longer be written. No event is lost, because the log is
  * replaced, but the user must learn that a disk fails. */
 static void note_broken(annal_store *store, const annal_error *why)
 {
@@ -379,8 +383,8 @@ static annal_status write_released(annal_store *store, annal_error *err)
     return status;
 }
 
-/* Release the other region, with a checkpoint if necessary: it may be overwritten only after a
- * durable group records that its epoch is released. */
+/* Make the other region of the log free for new groups, with a checkpoint if necessary: it may be
+ * overwritten only after a durable group records that recovery does not need its epoch any more. */
 static annal_status free_other_region(annal_store *store, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -450,9 +454,9 @@ static uint64_t wish(annal_store *store, bool behind)
 }
 
 /*
- * Make room for a group in the log (rule 5 of the commit log). A group of a released epoch would be
- * ignored, so the log then switches to its other region, however much room the current region
- * has.
+ * Make room for a group in the log (rule 5 of the commit log). Recovery ignores groups of an epoch
+ * that is recorded as released, so if the current epoch is, the log switches to its other region,
+ * however much room the current region has.
  */
 static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
 {
@@ -469,8 +473,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     uint64_t least = bytes + 2 * (uint64_t)log->block;
     if (least <= log->regions[0].bytes)
         status = free_other_region(store, err);
-    /* Also necessary if free_other_region() has replaced a broken log, because a new log is
-     * small. */
+    /* free_other_region() may have replaced a broken log by a new log, which is small */
     if (status == ANNAL_OK && least > log->regions[0].bytes)
         status = grow_on_need(store, least, err);
     if (status < 0)
@@ -502,14 +505,14 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     if (status == ANNAL_OK)
         status = annal__log_align_toc(log, &toc, &group->payload);
     if (status < 0) {
-        annal__fail(err, status, "write a group: out of memory");
+        annal__fail(err, status, "write a group of events to the commit log: out of memory");
         goto done;
     }
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
     if (status == ANNAL_OK)
-        /* No process would redo a group in a log that was removed, and other processes may take our
-         * sessions, since they do not see our slot. */
+        /* After a removal of the log no process would recover a group in it, and other processes
+         * would take the sessions of this process, because they do not see its slot. */
         status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
@@ -519,7 +522,7 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     status = log_group(store, bytes, records, &toc, &group->payload, released, err);
     if (status < 0) {
         status = annal__failure_settle(store, err);
-    } else if (group->payload.len > 0) { /* with events, not only marks of level os */
+    } else if (group->payload.len > 0) { /* the group contains events, not only marks of level os */
         annal__metrics_add(store, METRIC_GROUPS, 1);
         annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
         annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);
@@ -684,7 +687,8 @@ static void stop_leading(struct commit *commit)
     pthread_cond_broadcast(&commit->turn);
 }
 
-/* Give a refused group its outcome and wake its waiters. Lock held. */
+/* Record that a group was refused, and wake the threads that wait for it. The caller holds
+ * commit->lock. */
 static void end_refused(struct commit *commit, struct group *group, const annal_error *why)
 {
     group->outcome = why->status;
@@ -730,8 +734,11 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
         announce_stop(store, why);
 }
 
-/* Wait for the threads that the last group has just woken, which are about to append: this saves a
- * sync. If they do not join, most of the next leaders do not wait. Lock held. */
+/*
+ * Wait for the threads that the last group has just woken, which are probably about to append: one
+ * sync for all of them is cheaper. If they do not append, most of the next leaders do not wait. The
+ * caller holds commit->lock.
+ */
 static void await_crowd(struct commit *commit, struct group *group)
 {
     if (group->waiting >= commit->last_waiting)
@@ -748,7 +755,8 @@ static void await_crowd(struct commit *commit, struct group *group)
     commit->last_waiting = group->waiting;
 }
 
-/* Lead the current group, which is not empty. Called and returns with the lock held. */
+/* Lead the current group, which is not empty: close it, write and sync it in the log, write it to
+ * the journals, and wake its appenders. Called and returns with commit->lock held. */
 static void lead(annal_store *store)
 {
     struct commit *commit = &store->commit;
@@ -756,7 +764,7 @@ static void lead(annal_store *store)
     struct group *next = commit->spare != NULL ? commit->spare : group_new();
     annal_error failure = {0};
     if (next == NULL) {
-        annal__fail(&failure, ANNAL_ERR_NOMEM, "commit a group: out of memory");
+        annal__fail(&failure, ANNAL_ERR_NOMEM, "commit a group of events: out of memory");
         pthread_mutex_unlock(&commit->lock);
         annal__commit_fail(store, &failure);
         pthread_mutex_lock(&commit->lock);
@@ -804,7 +812,7 @@ static void lead(annal_store *store)
 
 /* ---- Waiting ---- */
 
-/* Lead the group, if it still accepts appends and no thread leads. */
+/* Lead the group (write it to the log) if it still accepts appends and no other thread leads. */
 static void try_to_lead(annal_store *store, const struct group *group)
 {
     struct commit *commit = &store->commit;
@@ -814,7 +822,9 @@ static void try_to_lead(annal_store *store, const struct group *group)
     pthread_mutex_unlock(&commit->lock);
 }
 
-/* Wait until the group is applied or has failed; lead if no thread does. */
+/*
+ * Wait until the group is in its journals or has failed. If no thread writes it, this thread does.
+ */
 static void wait_for_end(annal_store *store, struct group *group)
 {
     try_to_lead(store, group);
@@ -979,7 +989,11 @@ annal_status annal__commit_catch_up(annal_store *store, annal_error *err)
     return status;
 }
 
-/* Checkpoint everything, and record in the log that it is released. The caller leads. */
+/*
+ * Sync all journals with events that are still in the commit log, and record in the log that
+ * recovery need not copy these events any more. Only the thread that writes the log (take_lead())
+ * calls this.
+ */
 static annal_status empty_log(annal_store *store, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -1034,12 +1048,15 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     uint64_t full = commit->full;
     commit->wish_bytes = 0;
     pthread_mutex_unlock(&commit->lock);
-    /* A leader may have asked for it again while this function created the larger log. */
+    /*
+     * While this function created the larger log, a leader may have asked for a larger log again.
+     */
     return region <= atomic_load(&store->log_region_bytes) ? ANNAL_OK
                                                            : grow_to(store, region, full, err);
 }
 
-/* Take the lead, empty the log, and then run step, unless it is NULL. */
+/* Become the leader, sync all journals so that the log is not needed, and then call step, unless it
+ * is NULL. No other thread writes the log until this function returns. */
 static annal_status empty_and(annal_store *store,
                               annal_status (*step)(annal_store *store, annal_error *err),
                               annal_error *err)
@@ -1063,10 +1080,11 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
 }
 
 /*
- * Overwrite the log. The caller leads, and every epoch is released. First a group that records this
- * is written to the other region, which is not overwritten: whatever a power cut leaves of the rest
- * is ignored. A log that has grown is replaced by a small log, which is quicker; if the disk has no
- * room for a second log, it is overwritten.
+ * Overwrite the log with zeros, so that no earlier event can be read from it. The caller is the
+ * leader, and recovery needs no epoch of the log. First a group that records this is written to the
+ * other region, which is not overwritten: then recovery ignores whatever a power cut leaves of the
+ * rest. A log that has grown is replaced by a small log, which is quicker; if the disk has no room
+ * for a second log, it is overwritten.
  */
 static annal_status wipe_log(annal_store *store, annal_error *err)
 {

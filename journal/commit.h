@@ -39,14 +39,18 @@ struct group_record {
     uint64_t offset; /* offset in the journal of the bytes after the header */
     size_t at;       /* offset of the record's bytes in the payload */
     size_t length;   /* number of bytes, with the header */
-    size_t loose;    /* number of the first bytes that are in the journal already */
+    /*
+     * how many bytes of the record, from its first, are in the journal already (bytes of level os)
+     */
+    size_t loose;
     uint64_t first_seq;
     uint64_t last_seq;
     uint64_t h_before;
     uint64_t h_after;
-    struct session_tail before; /* end of the session before this record */
-    size_t next;                /* index of the session's next record in the group, or 0 */
-    bool first;                 /* whether this is the session's first record in the group */
+    /* end of the session's journal before this record, for a rollback */
+    struct session_tail before;
+    size_t next; /* index of the session's next record in the group, or 0 */
+    bool first;  /* whether this is the session's first record in the group */
     /* whether the journal's name belonged to another file when the record was applied */
     bool replaced;
     /* whether the record's bytes could not be written to the journal yet (failure.h) */
@@ -56,8 +60,9 @@ struct group_record {
 /* Flags of a group. Threads that wait for the group sleep on the word that contains them, and do
  * not take the lock when they wake: with many threads, taking it would cost more than the sync. */
 enum group_word {
-    GROUP_DONE = 1, /* the group is applied, or failed: see its outcome */
-    GROUP_LEAD = 2  /* no thread leads: the thread that clears this flag tries to lead */
+    GROUP_DONE = 1, /* the group is in its journals, or failed: see `outcome` */
+    /* no thread writes the group: the thread that clears this flag tries to become the leader */
+    GROUP_LEAD = 2
 };
 
 struct group {
@@ -67,17 +72,23 @@ struct group {
     size_t count;
     size_t room;
     uint32_t waiting; /* number of appends whose threads wait for the group's end */
-    uint32_t wanted;  /* number of appends for which the leader waits; 0: it does not wait */
+    /*
+     * number of appends for which the leader waits before it closes the group; 0: it does not wait
+     */
+    uint32_t wanted;
     uint64_t events;
     uint64_t data_bytes;
-    int64_t first_us; /* when the first append of level batch joined the group (monotonic), or 0 */
+    /* time in us when the first append of level batch joined the group (monotonic); 0: none did */
+    int64_t first_us;
     uint32_t references;
     /* ANNAL_OK; below 0: the group was refused, or its fate is unknown */
     annal_status outcome;
-    bool replaced;             /* whether a record has `replaced` set */
-    annal_error failure;       /* why the outcome is below 0 */
-    _Atomic uint32_t word;     /* futex: the flags of enum group_word */
-    _Atomic uint32_t gathered; /* futex: 1 when as many appends wait as are wanted */
+    bool replaced; /* whether one of the group's records has `replaced` set */
+    /* why the group was refused, or why its fate is unknown, if outcome is below 0 */
+    annal_error failure;
+    _Atomic uint32_t word; /* futex: the flags of enum group_word */
+    /* futex on which the leader sleeps: 1 when `wanted` appends wait for the group */
+    _Atomic uint32_t gathered;
 };
 
 struct commit {
@@ -88,28 +99,37 @@ struct commit {
     struct group *last;    /* group that was being written when the store stopped, or NULL */
     bool leading;
     uint32_t last_waiting; /* number of waiting appends of the last group */
-    uint32_t absent;       /* number of groups since a leader waited for appends in vain */
+    /* number of groups since a leader (the thread that writes a group) last waited for appends that
+     * did not arrive */
+    uint32_t absent;
     uint64_t durable;
     uint64_t applied;
-    uint64_t released; /* last epoch whose journals are synced */
-    uint64_t full;     /* last epoch whose region is full or left: it needs a checkpoint */
+    /*
+     * last epoch (filling of a region of the commit log) whose events are synced in their journals
+     */
+    uint64_t released;
+    /* last epoch whose region is full, or is not written any more: it needs a checkpoint */
+    uint64_t full;
     /* size of regions that a larger log should have; 0: the log is large enough */
     uint64_t wish_bytes;
-    uint64_t rotated;              /* number of the last group that the log records as released */
-    int64_t epoch_us[LOG_REGIONS]; /* when the epoch of each region was begun (monotonic) */
-    bool failed;                   /* whether the store has stopped and accepts no more work */
-    /* whether groups are being refused, and sessions rolled back; true for a moment only */
+    /* number of the last group of which the commit log records that recovery does not need it */
+    uint64_t rotated;
+    /* time in us when the epoch of each region of the log began (monotonic) */
+    int64_t epoch_us[LOG_REGIONS];
+    bool failed; /* whether the store has stopped and accepts no more work */
+    /* whether a thread is refusing groups and rolling back their sessions now */
     bool refusing;
     annal_error failure;
     uint64_t refusals; /* number of times that groups were refused */
     /* whether a refused group had events of level batch, and no caller got an error for it yet */
     bool lost;
-    annal_error loss; /* why the last refused group was refused */
-    /* why the log could no longer be written, if the failure refused no events */
+    annal_error loss; /* why the group that was refused last was refused */
+    /* why the log had to be replaced, if this failure refused no events; reported when the store is
+     * closed */
     annal_error broken;
-    /* signaled when a thread stops leading, and `applied` changes only before that */
+    /* signaled when the leader has finished with a group; `applied` changes only before that */
     pthread_cond_t turn;
-    struct group *spare; /* a group whose memory can be reused, or NULL */
+    struct group *spare; /* empty group whose memory the next group uses, or NULL */
     /* Not guarded. */
     /* number of bytes in groups that are not in their journals yet */
     _Atomic uint64_t unapplied_bytes;
@@ -131,9 +151,9 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
                                annal_error *err);
 
 /*
- * Wait until the group is applied; lead if no thread does. Also returns ANNAL_ERR_UNKNOWN if the
- * journal of this session was replaced by another file in the meantime: the fate of the events is
- * unknown.
+ * Wait until the group is in its journals; if no thread writes it, this thread does. Also returns
+ * ANNAL_ERR_UNKNOWN if the journal of this session was replaced by another file in the meantime:
+ * the fate of the events is unknown.
  */
 annal_status annal__commit_wait(annal_store *store, struct group *group,
                                 const struct session *session, annal_error *err);
@@ -170,15 +190,15 @@ annal_status annal__commit_check(annal_store *store, annal_error *err);
 /* Stop the store, so that it accepts no more work (rule 4). */
 void annal__commit_fail(annal_store *store, const annal_error *failure);
 
-/* Write the journals of late sessions again, from the log (failure.h, rule 5). Waits for the
- * lead. */
+/* Write the events of late sessions, whose journals could not be written or synced, to the journals
+ * again, from the log (failure.h, rule 5). Waits until no other thread is the leader. */
 annal_status annal__commit_catch_up(annal_store *store, annal_error *err);
 
 /* Return why the log was last replaced after a failure that refused no events, and clear this;
  * status ANNAL_OK if it was not replaced since the last call. */
 annal_error annal__commit_take_broken(annal_store *store);
 
-/* Replace the log by a larger log if a leader wished for one (commit.wish_bytes). Appends continue
+/* Replace the log by a larger log if a leader asked for one (commit.wish_bytes). Appends continue
  * during the first checkpoint. */
 annal_status annal__commit_grow(annal_store *store, annal_error *err);
 

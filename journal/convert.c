@@ -174,7 +174,9 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
                                   .is_replacement = true};
     char name[64] = ".new-";
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
-        return annal__fail_errno(err, "cannot create an id for a journal");
+        return annal__fail_errno(err,
+                                 "convert session '%s': cannot create an id for the new journal",
+                                 conversion->change.session->id);
     memcpy(header.replaces, old->file, sizeof header.replaces);
     annal__codec_file_id_text(header.file, name + strlen(name));
     annal_status status = annal__store_path(store, &conversion->path, "events", name, err);
@@ -233,7 +235,7 @@ static annal_status prove_copy(struct conversion *conversion, annal_error *err)
         if (status == ANNAL_OK)
             status = tell(conversion, conversion->result.bytes_before + old.offset);
     }
-    /* a fork may have no events of its own; then its header is read */
+    /* in a fork without events of its own, read the header, to check it */
     if (status == ANNAL_OK && events == 0) {
         annal_event none;
         status = annal__scan_next(&new, &none, err);
@@ -260,7 +262,7 @@ static annal_status check_space(const struct conversion *conversion, annal_error
     if (space.free_bytes >= conversion->result.bytes_before + store->keep_free_bytes)
         return ANNAL_OK;
     errno = ENOSPC;
-    return annal__fail_errno(err, "convert session '%s': a copy of %" PRIu64 " bytes",
+    return annal__fail_errno(err, "convert session '%s': cannot write a copy of %" PRIu64 " bytes",
                              conversion->change.session->id, conversion->result.bytes_before);
 }
 
@@ -333,7 +335,8 @@ annal_status annal_session_convert(annal_store *store, annal_slice session,
                                     .out = {.limit = WRITE_BYTES + FRAME_BYTES_MAX},
                                     .data = {.limit = FRAME_BYTES_MAX}};
     if (conversion.to == NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "convert session '%.*s': no format was given",
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "convert session '%.*s': the options name no format",
                            ANNAL_FMT(session));
     annal_status status = annal__replace_begin(&conversion.change, store, session, true, err);
     if (status == ANNAL_OK)

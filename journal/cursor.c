@@ -69,7 +69,7 @@ annal_session_info annal__cursor_header(const annal_cursor *cursor)
     return info;
 }
 
-/* Continue with another part of the history, from its beginning. */
+/* Continue with part number `part` of the history, at its first event. */
 static annal_status enter_part(annal_cursor *cursor, size_t part, annal_error *err)
 {
     struct scan scan;
@@ -95,7 +95,8 @@ static annal_status enter_part(annal_cursor *cursor, size_t part, annal_error *e
     return ANNAL_OK;
 }
 
-/* Move to the position before event seq of the history. */
+/* Move the cursor to the position before event seq, in the journal that contains this event of the
+ * history. */
 static annal_status stand(annal_cursor *cursor, uint64_t seq, annal_error *err)
 {
     size_t part = 0;
@@ -235,7 +236,8 @@ static annal_status check_data(const annal_cursor *cursor, annal_slice data, con
         pieces.has_breaks = memchr(data.ptr, '\r', data.len) != NULL;
     } else if (!annal__json_check_pieces(cursor->scan.data_bytes, read_data, &pieces,
                                          ANNAL_DATA_DEPTH_MAX, &fault)) {
-        return annal__fail(err, ANNAL_ERR_IO, "cannot read the data of an event");
+        return annal__fail(err, ANNAL_ERR_IO, "session '%s': cannot read the data of event %llu",
+                           cursor->session, (unsigned long long)cursor->scan.next_seq - 1);
     }
     *out_fault = fault == JSON_UTF8    ? "the data of this event is not UTF-8"
                  : fault == JSON_DEPTH ? "the data of this event is nested too deep"
@@ -325,13 +327,14 @@ annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *byt
     } else {
         ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, want, scan->data_at + offset);
         if (got < 0)
-            return annal__fail_errno(err, "session '%s': cannot read the data of an event",
-                                     cursor->session);
+            return annal__fail_errno(err, "session '%s': cannot read the data of event %llu",
+                                     cursor->session,
+                                     (unsigned long long)cursor->scan.next_seq - 1);
         if ((size_t)got < want)
             return annal__fail(
                 err, ANNAL_ERR_CORRUPT,
-                "session '%s': the journal was cut within an event that was complete before",
-                cursor->session);
+                "session '%s': the journal was cut within event %llu while this event was read",
+                cursor->session, (unsigned long long)cursor->scan.next_seq - 1);
     }
     *out_len = want;
     return ANNAL_OK;

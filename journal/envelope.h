@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules for the members of an event and of a header, besides data, for writers and readers. A
- * hash proves only that a line was not changed by accident, so a reader checks all rules again: no
- * caller then gets a type of 65 bytes, or a seq that SQLite cannot store.
+ * The rules for all members of an event and of a header except data, for writers and readers. The
+ * hash of a line proves only that it was not changed by accident. So a reader checks all rules
+ * again, and no caller of the library gets, for instance, a type that is too long, or a seq that
+ * SQLite cannot store.
  */
 #ifndef JOURNAL_ENVELOPE_H
 #define JOURNAL_ENVELOPE_H

@@ -38,8 +38,10 @@ struct journal {
     char *path;
     dev_t device;
     ino_t inode;
-    uint64_t used; /* value of buffer->uses when the journal was last used */
-    uint64_t look; /* value of buffer->looks when the journal's name was last checked */
+    uint64_t used; /* value of the counter buffer->uses when the journal was last used */
+    /* value of buffer->looks when this process last checked that the journal's name still belongs
+     * to the open file */
+    uint64_t look;
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
@@ -61,7 +63,9 @@ struct annal__event_buffer {
     /* 1 + the likely index of a session's journal, or 0, by the hash of the session's id */
     uint8_t guess[GUESSES];
     uint64_t uses;
-    uint64_t looks; /* number of calls of annal__event_read_ahead() */
+    /* number of calls of annal__event_read_ahead(); each call checks the name of a journal at most
+     * once */
+    uint64_t looks;
     struct ahead *ahead;
     struct ahead **by_place; /* pointers to `ahead`, sorted by journal and offset */
     size_t ahead_room, ahead_count;
@@ -234,8 +238,8 @@ static bool make_ahead_room(annal__event_buffer *buffer, size_t count)
     return buffer->ahead_room > 0;
 }
 
-/* Copy the places into buffer->ahead, up to the size of the array, until a journal cannot be
- * opened. */
+/* Copy the places of events that will be read into buffer->ahead: as many as fit, until a journal
+ * cannot be opened. */
 static void take_places(annal__event_buffer *buffer, const annal_store *store,
                         const annal__event_place *places, size_t count)
 {
@@ -331,8 +335,8 @@ static void hold(annal__event_buffer *buffer, size_t first, size_t got)
     }
 }
 
-/* Read all pieces: first those in memory, while asking the disk for the others; then wait for the
- * others (rule 2). */
+/* Read all pieces that buffer->ahead lists. First read the pieces that the system has in its cache,
+ * and ask the disk for the others; then wait for the others (rule 2). */
 static void read_pieces(annal__event_buffer *buffer)
 {
     bool missing = false;
@@ -409,7 +413,9 @@ static annal_status read_frame(annal__event_buffer *buffer, const struct scan *s
     *out_before = *out_frame = (annal_slice){NULL, 0};
     annal__buf_clear(&buffer->bytes);
     if (length > FRAME_BYTES_MAX || offset < before)
-        return ANNAL_OK; /* no event is that long, or begins before the end of a header */
+        /* the offset or length cannot be right: no event is so long, or begins before the end of
+         * the header */
+        return ANNAL_OK;
     annal_status status = annal__buf_reserve(&buffer->bytes, before + (size_t)length);
     if (status < 0)
         return annal__fail(err, status, "read an event of %llu bytes: out of memory",
@@ -423,8 +429,8 @@ static annal_status read_frame(annal__event_buffer *buffer, const struct scan *s
     return ANNAL_OK;
 }
 
-/* Find the event by walking through the journal, because the event or the one before it is damaged,
- * so that its hash alone proves nothing. */
+/* Find the event by reading the journal one event after the other, because the event or its
+ * predecessor is damaged, so that the hash of the event alone proves nothing. */
 static annal_status read_by_walking(annal__event_buffer *buffer, struct scan *scan, uint64_t seq,
                                     uint64_t offset, uint64_t length, annal_event *out_event,
                                     annal_error *err)
@@ -534,10 +540,10 @@ annal_status annal__event_read_at(annal_store *store, annal_slice session, uint6
     if (status == ANNAL_OK)
         *out_event = event;
     if (status > 0)
-        status =
-            annal__fail(err, ANNAL_ERR_CORRUPT,
-                        "session '%.*s': byte %llu does not begin event %llu, or it is damaged",
-                        ANNAL_FMT(session), (unsigned long long)offset, (unsigned long long)seq);
+        status = annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "session '%.*s': byte %llu does not begin event %llu, or this event is damaged",
+            ANNAL_FMT(session), (unsigned long long)offset, (unsigned long long)seq);
     if (status < 0)
         annal__event_buffer_free(made);
     else if (made != NULL)

@@ -29,8 +29,8 @@ struct session_tail annal__failure_session_tail(const struct session *session)
     };
 }
 
-/* Roll a session back to its end before the refused groups. loose: the bytes of level os that were
- * in its journal before the refused events. */
+/* Set the end of a session back to the event before the refused groups. loose: the bytes of level
+ * os that were in its journal before the refused events. */
 static void take_back(annal_store *store, struct session *session, const struct session_tail *tail,
                       annal_slice loose)
 {
@@ -60,9 +60,9 @@ static void take_back(annal_store *store, struct session *session, const struct 
 }
 
 /*
- * Roll a session back to its end before this record. Of several records, only the session's first
- * is used, because its `before` is the earliest. A record without events is a mark of level os, and
- * changes no seq.
+ * Set the end of the record's session back to where it was before this record. Of several records
+ * of the session, only the first changes it, because its `before` is the earliest. A record without
+ * events is a mark of level os, and changes no seq.
  */
 static void roll_back_record(annal_store *store, const struct group *group,
                              const struct group_record *record, uint64_t pass)
@@ -121,8 +121,11 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
     return ANNAL_ERR_UNKNOWN;
 }
 
-/* Note the result of writing a session's journal again: why is NULL if the journal has all events
- * now, and the session accepts appends again. Otherwise the session stays late and accepts none. */
+/*
+ * Record the result of writing a late session's journal again. If why is NULL, the journal has all
+ * events now, and the session accepts appends again. Otherwise the session stays late, and refuses
+ * them.
+ */
 static void settle_session(void *arg, struct session *session, const annal_error *why)
 {
     annal_store *store = arg;
@@ -206,15 +209,16 @@ void annal__failure_set_late(annal_store *store, struct session *session, enum s
     annal_error refusal = {0};
     int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal->os_errno;
     /* Once the journal's name belonged to another file, the fate of the events is unknown until the
-     * session is no longer late. */
+     * journal was written again. */
     bool unknown = why->status == ANNAL_ERR_UNKNOWN ||
                    (!news && session->refusal->status == ANNAL_ERR_UNKNOWN);
-    annal__fail(
-        &refusal, unknown ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
-        "session '%s': its events are durable in the commit log and %s: %.300s", session->id,
-        session->late == LATE_BYTES ? "not all in its journal yet; it accepts more when they are"
-                                    : "its journal will be written again",
-        why->message);
+    annal__fail(&refusal, unknown ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
+                "session '%s': its events are durable in the commit log and %s: %.300s",
+                session->id,
+                session->late == LATE_BYTES
+                    ? "not all in its journal yet; the session accepts more events when they are"
+                    : "its journal will be written again",
+                why->message);
     refusal.os_errno = os_errno;
     annal__session_set_refusal(session, &refusal);
     if (unknown)
@@ -237,7 +241,8 @@ bool annal__failure_is_late(annal_store *store, annal_slice id)
     return late;
 }
 
-/* If the session is late, return its refusal. */
+/* If the session is late (its journal must be written again), return the status of the reason, and
+ * the reason in *err. */
 static annal_status find_late(void *arg, struct session *session, annal_error *err)
 {
     (void)arg;
@@ -285,8 +290,8 @@ static annal_status expect(void *arg, struct session *session, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Handle a late session that has no record in the log: only its bytes of level os must be written
- * again. */
+/* Write the journal of a late session again that has no record in the log: only its bytes of level
+ * os, which are in memory. */
 static annal_status settle_rest(void *arg, struct session *session, annal_error *err)
 {
     (void)err;

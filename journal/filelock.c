@@ -74,7 +74,7 @@ static annal_status refuse(const annal_store *store, const struct file_lock *loc
                        store->path, annal__lock_holder_name(pid, name));
 }
 
-/* Lock the file by flock. This thread has locked it against the other threads of the process. */
+/* Lock the file by flock(2). The caller has already excluded the other threads of this process. */
 static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};

@@ -56,9 +56,10 @@ static annal_status choose_seq(const struct forking *forking, uint64_t *at_seq, 
     if (status < 0)
         return status;
     if (info.last_seq == 0)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "session '%.*s' is empty: it has no event to fork from",
-                           ANNAL_FMT(forking->parent));
+        return annal__fail(
+            err, ANNAL_ERR_NOTFOUND,
+            "fork session '%.*s': the session is empty, so a fork has no event to begin at",
+            ANNAL_FMT(forking->parent));
     if (*at_seq > info.last_seq)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
                            "session '%.*s' ends at event %" PRIu64 ", it has no event %" PRIu64,
@@ -85,7 +86,8 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
     } while (status == ANNAL_DAMAGE && !lost);
     if (lost || (status == ANNAL_OK && event.seq != at_seq))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "session '%.*s' is damaged at event %" PRIu64 ": fork it before that",
+                             "session '%.*s' is damaged at event %" PRIu64
+                             ": fork the session at an earlier event",
                              ANNAL_FMT(forking->parent), at_seq);
     else if (status == ANNAL_END)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no event %" PRIu64,
@@ -112,10 +114,10 @@ static annal_status check_depth(const struct forking *forking, annal_error *err)
     annal__lineage_done(&lineage);
     if (status < 0 || parts < ANNAL_ANCESTORS_MAX)
         return status;
-    return annal__fail(err, ANNAL_ERR_LIMIT,
-                       "session '%s' has %d ancestors, as many as a session may have: "
-                       "fork one of them",
-                       id, ANNAL_ANCESTORS_MAX);
+    return annal__fail(
+        err, ANNAL_ERR_LIMIT,
+        "session '%s' has %d ancestors, the maximum: fork one of these ancestors instead", id,
+        ANNAL_ANCESTORS_MAX);
 }
 
 /* Make the shared events durable, so that a fork never points at events that a power cut removes
@@ -258,7 +260,9 @@ annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_
     if (options != NULL && options->format != ANNAL_FORMAT_DEFAULT) {
         forking.codec = annal__codec_of(options->format);
         if (forking.codec == NULL)
-            return annal__fail(err, ANNAL_ERR_INVALID, "fork a session: unknown format");
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "fork session '%.*s': the given journal format is unknown",
+                               ANNAL_FMT(session));
     }
     annal_status status = annal__store_check_writable(store, err);
     if (status == ANNAL_OK)

@@ -275,7 +275,8 @@ static void take_file_id(struct walk *walk, uint8_t out[FRAME_FILE_ID_BYTES])
     }
 }
 
-/* Read the value of "fork". */
+/* Read the value of the header's member "fork": null, or the session and event after which the fork
+ * begins. */
 static void take_fork(struct walk *walk, struct frame_header *header)
 {
     if (!walk->fits || !skip(walk, ANNAL_SLICE("{\"session\":\""))) {

@@ -33,18 +33,20 @@
 
 #include <string.h>
 
-#define ARRAY_OF(n)     ((char)(0x90 + (n)))
-#define MARK_UINT32     ((char)0xce)
-#define MARK_UINT64     ((char)0xcf)
-#define MARK_INT64      ((char)0xd3)
-#define HASH_BYTES      ((size_t)9)
-#define TRAILER_BYTES   ((size_t)14) /* bytes of length and h */
+#define ARRAY_OF(n) ((char)(0x90 + (n)))
+#define MARK_UINT32 ((char)0xce)
+#define MARK_UINT64 ((char)0xcf)
+#define MARK_INT64  ((char)0xd3)
+#define HASH_BYTES  ((size_t)9)
+/* size in bytes of a trailer, the fields length and h at the end of a frame */
+#define TRAILER_BYTES   ((size_t)14)
 #define HEADER_VALUES   10
 #define EVENT_VALUES    9
 #define EVENT_BYTES_MIN ((size_t)43) /* a type of one byte, data of one */
-#define HEAD_BYTES      ((size_t)24) /* bytes of the array's head, length, seq and ts */
-#define SEQ_AT          6
-#define TS_AT           15
+/* size of the beginning of a frame, in bytes: the array's first byte, length, seq and ts */
+#define HEAD_BYTES ((size_t)24)
+#define SEQ_AT     6
+#define TS_AT      15
 #define HEADER_MAGIC                                                                               \
     "\xa5"                                                                                         \
     "annal"
@@ -142,7 +144,8 @@ static bool read_trailer(annal_slice bytes, uint64_t *out_h)
     return true;
 }
 
-/* Any bytes may end a frame: its length shows where it ends. */
+/* Return true: any bytes may be the end of a frame, because its length, not a mark, shows where it
+ * ends. */
 static bool ends(annal_slice bytes)
 {
     return bytes.len >= HASH_BYTES;
@@ -273,7 +276,8 @@ static bool parse_header(annal_slice frame, struct frame_header *out_header)
 
 /* ---- Finding frames ---- */
 
-/* Return whether the trailer before `end` states this length, too. */
+/* Return whether the bytes before `end` are a trailer (the last fields of a frame) that states this
+ * length. */
 static bool tail_agrees(const char *end, size_t length)
 {
     return end[-14] == MARK_UINT32 && end[-9] == MARK_UINT64 &&
@@ -285,7 +289,7 @@ static annal_slice behind(annal_slice bytes, size_t count)
     return (annal_slice){bytes.ptr + count, bytes.len - count};
 }
 
-/* Return the offset, after the first byte, at which the next complete frame begins; 0 if none does,
+/* Return the offset, greater than 0, at which the next complete frame begins; 0 if no frame begins,
  * or if more bytes are needed to find out. */
 static size_t find_next(annal_slice bytes, bool all)
 {

@@ -129,8 +129,8 @@ void annal__held_bind(struct held *held, const uint8_t boot[16], const struct st
     atomic_store(&header->magic, HELD_MAGIC);
 }
 
-/* Note in the list the log that replaces the present log. A process that is stopped or dies before
- * annal__held_bind_done() leaves a list that is valid for both logs. */
+/* Record in the list the log that replaces the present log. A process that is stopped or dies
+ * before annal__held_bind_done() leaves a list that is valid for both logs. */
 void annal__held_bind_next(const struct held *held, const struct stat *next)
 {
     atomic_store(&held->header->named, 0);
@@ -195,14 +195,17 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
     uint32_t entries = annal__held_entries(held);
     uint32_t index = find_free(held, entries);
     if (index == HELD_ENTRIES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "take session '%.*s': this process already owns %d sessions",
-                           ANNAL_FMT(session), HELD_ENTRIES_MAX);
+        return annal__fail(
+            err, ANNAL_ERR_LIMIT,
+            "take session '%.*s': this process already owns %d sessions, the maximum",
+            ANNAL_FMT(session), HELD_ENTRIES_MAX);
     if (index == entries) {
         /* After an interrupted growth the file may have room for any number of entries. */
         uint32_t more = entries * 2 < HELD_ENTRIES_MAX ? entries * 2 : HELD_ENTRIES_MAX;
         if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(more)) < 0)
-            return annal__fail_errno(err, "take session '%.*s': grow the held list",
+            return annal__fail_errno(err,
+                                     "take session '%.*s': cannot enlarge the list of sessions "
+                                     "that this process owns, in locks/",
                                      ANNAL_FMT(session));
         atomic_store(&held->entries, more);
         held->header->entries = more;

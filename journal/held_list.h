@@ -54,9 +54,11 @@ struct held_header {
     uint64_t device;
     _Atomic uint64_t inode;
     _Atomic uint32_t state;
-    _Atomic uint32_t wakeup_word; /* futex: raised when another process wants an entry */
-    uint32_t pid;                 /* process id of the owner, for messages */
-    _Atomic uint32_t entries;     /* number of entries that the file has room for */
+    /* futex on which the owner of the list sleeps; increased when another process asks it to
+     * release a session */
+    _Atomic uint32_t wakeup_word;
+    uint32_t pid;             /* process id of the owner, for messages */
+    _Atomic uint32_t entries; /* number of entries that the file has room for */
     /* Where the log continues; valid in state HELD_EMPTY. */
     uint32_t end_region;
     _Atomic uint32_t
@@ -80,7 +82,8 @@ struct held_entry {
     _Atomic uint32_t loose;
     uint32_t id_bytes;
     char id[ANNAL_SESSION_ID_BYTES_MAX + 28];
-    /* hash of the journal's state when it was last released and synced, or 0 (rule 8) */
+    /* hash of the journal's state when its owner last released the session and synced the journal,
+     * or 0 (rule 8) */
     _Atomic uint64_t whole;
 };
 
@@ -100,7 +103,7 @@ annal_status annal__held_open(const struct io *io, const char *path, bool create
                               struct held *out_held, annal_error *err);
 void annal__held_close(struct held *held);
 
-/* Return whether the list is valid: in this boot and for this log (rule 1). */
+/* Return whether the list is valid: it was bound in this boot, and to this log file (rule 1). */
 bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const struct stat *log);
 
 /*

@@ -39,11 +39,12 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
     if (status < 0)
         return status;
     if (adoption->codec == NULL)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s' in %s",
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s' in store %s",
                            ANNAL_FMT(adoption->session), from->path);
     status = annal__buf_reserve(&adoption->frame, FRAME_ENVELOPE_BYTES);
     if (status < 0)
-        return annal__fail(err, status, "take over a session: out of memory");
+        return annal__fail(err, status, "adopt session '%.*s': out of memory",
+                           ANNAL_FMT(adoption->session));
     int fd = io->open(io->arg, adoption->path.ptr, O_RDONLY, 0);
     ssize_t got =
         fd < 0 ? -1 : annal__io_read_full(io, fd, adoption->frame.ptr, FRAME_ENVELOPE_BYTES, 0);
@@ -55,13 +56,15 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
         return status;
     const annal_slice bytes = {adoption->frame.ptr, (size_t)got};
     if (!annal__codec_first(adoption->codec, bytes, &adoption->header, &h))
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "the header of %s is damaged",
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "the header of journal %s is damaged",
                            adoption->path.ptr);
     return annal__codec_check_owner(&adoption->header, adoption->session, err);
 }
 
-/* Fail while a commit log may contain redo for a deleted journal with this file id (rule 2). Called
- * before any change, and again after the session's name is owned. */
+/*
+ * Fail while a commit log may contain records that recovery would write to a deleted journal with
+ * this file id (rule 2). Called before any change, and again after this process owns the session.
+ */
 static annal_status refuse_gone(const struct adoption *adoption, annal_error *err)
 {
     bool gone = false;
@@ -99,11 +102,12 @@ static annal_status check_parent(const struct adoption *adoption, annal_error *e
         status = annal_cursor_next(cursor, &event, err);
     if (status > 0 || status == ANNAL_ERR_NOTFOUND ||
         (status == ANNAL_OK && (event.seq != header->fork_seq || event.h != header->fork_h)))
-        status = annal__fail(
-            err, ANNAL_ERR_CORRUPT,
-            "session '%.*s' is a fork of event %" PRIu64
-            " of session '%.*s', which does not exist in this store or has another history",
-            ANNAL_FMT(adoption->session), header->fork_seq, ANNAL_FMT(header->fork));
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT,
+                        "session '%.*s' is a fork of event %" PRIu64
+                        " of session '%.*s', but this store has no such session, or its events up "
+                        "to there differ",
+                        ANNAL_FMT(adoption->session), header->fork_seq, ANNAL_FMT(header->fork));
     annal_cursor_close(cursor);
     return status;
 }

@@ -267,7 +267,7 @@ annal_status annal__json_msgpack_from_json(annal_slice json, struct buf *out, an
 /* ---- To JSON ---- */
 
 struct level {
-    uint64_t left; /* number of values and keys that are still to be printed */
+    uint64_t left; /* number of keys and values of this array or map that were not printed yet */
     bool is_map;
     bool begun;
 };

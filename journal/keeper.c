@@ -12,10 +12,11 @@
 #include <sched.h>
 #include <string.h>
 
-/* time without appends after which the log is checkpointed, in microseconds */
-#define QUIET_US      5000000
-#define ROTATE_US     30000000 /* longest time between such checkpoints while appends continue */
-#define RETRY_US      500000   /* pause before the keeper retries after a failure of the disk */
+/* time in us without appends after which the keeper syncs all journals (a checkpoint) */
+#define QUIET_US 5000000
+/* maximum time in us between two checkpoints of the keeper while appends continue */
+#define ROTATE_US     30000000
+#define RETRY_US      500000 /* pause before the keeper retries after a failure of the disk */
 #define LONG_SLEEP_US 60000000
 /*
  * A task yields the processor to appending threads (sched_yield). If a yield takes longer than
@@ -69,7 +70,7 @@ static void release_wanted(annal_store *store)
         struct held_entry *entry = annal__held_entry(held, i);
         some = atomic_load(&entry->hash) != 0 && atomic_load(&entry->word) == HELD_WANTED;
     }
-    /* After a failure that stopped the store, it keeps all its sessions until it is closed. */
+    /* a store that a failure has stopped keeps all its sessions until it is closed */
     if (some && annal__commit_check(store, NULL) == ANNAL_OK)
         (void)annal__session_each(store, release_if_wanted, store, &err);
 }
@@ -82,7 +83,8 @@ static bool is_batch_due(const annal_store *store, int64_t now_us)
     return first_us > 0 && now_us - first_us >= (int64_t)store->batch_ms * 1000;
 }
 
-/* Return the last epoch that needs a checkpoint, or 0. The commit's lock is held. */
+/* Return the last epoch of the log whose journals must be synced, so that its region can be reused;
+ * 0 if none. The caller holds commit->lock. */
 static uint64_t find_full(const annal_store *store)
 {
     const struct commit *commit = &store->commit;
@@ -120,7 +122,7 @@ static void commit_batches(annal_store *store, int64_t now_us)
     bool due = is_batch_due(store, now_us);
     pthread_mutex_unlock(&store->commit.lock);
     if (due)
-        complain(store, "commit a batch", annal__commit_flush(store, &err), &err);
+        complain(store, "commit a batch of events", annal__commit_flush(store, &err), &err);
 }
 
 /* Checkpoint if an epoch needs it, or if the log was not checkpointed for QUIET_US without appends
@@ -149,8 +151,8 @@ static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, anna
     return status;
 }
 
-/* Retry what the disk refused: late sessions first (failure.h), because no checkpoint succeeds
- * while a session is late. */
+/* Retry writes that the disk refused. Late sessions, whose journals must be written again, come
+ * first (failure.h), because no checkpoint succeeds while a session is late. */
 static void tend_log(annal_store *store, int64_t now_us)
 {
     annal_error err = {0};
@@ -162,12 +164,12 @@ static void tend_log(annal_store *store, int64_t now_us)
     if (late)
         status = annal__commit_catch_up(store, &err);
     if (status == ANNAL_OK && !late)
-        complain(store, "make a larger commit log", annal__commit_grow(store, &err), &err);
+        complain(store, "create a larger commit log", annal__commit_grow(store, &err), &err);
     if (status == ANNAL_OK)
         status = checkpoint_when_due(store, now_us, &err);
     keeper->retry_us = status < 0 ? now_us + RETRY_US : 0;
     if (!late) /* the failure of a late session was logged already */
-        complain(store, "checkpoint", status, &err);
+        complain(store, "checkpoint the store", status, &err);
 }
 
 /* Overwrite the log if another process has deleted a session and asks for it (rule 7 of

@@ -105,10 +105,10 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
     const char *shared = annal__io_shared_filesystem(space.fs_type);
     if (shared != NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "store %s is on %s, where locks and syncs cannot be trusted: it can "
-                           "be read there. To write, put it on a local disk (for a container: "
-                           "in a named volume), or give --unsafe-filesystem, which promises "
-                           "nothing after a crash or beside another process",
+                           "store %s is on %s, where locks and syncs cannot be trusted: the store "
+                           "can be read there. To write, put the store on a local disk (for a "
+                           "container: in a named volume), or give --unsafe-filesystem, which "
+                           "promises nothing after a crash or beside another process",
                            store->path, shared);
     return ANNAL_OK;
 }
@@ -152,13 +152,13 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
     long version = strtol(text, NULL, 10);
     if (version > STORE_VERSION && store->read_only)
         annal__say(store, ANNAL_LOG_WARNING,
-                   "store %s has format version %ld, but this library supports version %d: it "
-                   "reads what it understands",
+                   "store %s has format version %ld, but this library supports version %d: this "
+                   "library reads only the parts that it understands",
                    store->path, version, STORE_VERSION);
     else if (version > STORE_VERSION)
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                              "store %s has format version %ld, but this library writes version %d: "
-                             "it can be opened for reading only",
+                             "the store can be opened for reading only",
                              store->path, version, STORE_VERSION);
 
 done:

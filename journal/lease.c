@@ -70,7 +70,7 @@ static annal_status parse(char *line, annal_lease *out, annal_error *err)
         sscanf(line, "%u %" SCNu64 " %" SCNd64 " %" SCNu32 " %36s %n", &version, &out->epoch,
                &out->until_us, &out->seconds, boot, &at) != 5 ||
         at == 0 || version == 0 || version > 2 || out->epoch == 0)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "it is damaged");
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "the lease is damaged");
     *end = '\0';
     if (line + at <= end)
         snprintf(out->giver, sizeof out->giver, "%s", line + at);
@@ -123,14 +123,14 @@ static annal_status refuse(const struct session *session, const annal_lease *lea
 {
     if (lease->shared)
         return annal__fail(err, ANNAL_ERR_REFUSED,
-                           "append to session '%s': refused, it is shared: its events are decided "
-                           "at %s first",
+                           "append to session '%s': refused, because the session is shared: its "
+                           "events are decided at %s first",
                            session->id, lease->giver);
-    return annal__fail(err, ANNAL_ERR_REFUSED,
-                       "append to session '%s': refused, this store is not its home now: the lease "
-                       "of epoch %" PRIu64 "%s%s has ended; 'annal home take' takes it again",
-                       session->id, lease->epoch, lease->giver[0] != '\0' ? " from " : "",
-                       lease->giver);
+    return annal__fail(
+        err, ANNAL_ERR_REFUSED,
+        "append to session '%s': refused, because this store is not the session's home now: the "
+        "lease of epoch %" PRIu64 "%s%s has ended; 'annal home take' takes the home again",
+        session->id, lease->epoch, lease->giver[0] != '\0' ? " from " : "", lease->giver);
 }
 
 annal_status annal__lease_check(annal_store *store, struct session *session, uint64_t decided_h,
@@ -186,8 +186,8 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
     return status;
 }
 
-/* Refuse a lease with an earlier epoch than the present lease. *out_longer: the new lease has the
- * same epoch and does not expire earlier. Called with locks/structure. */
+/* Refuse a lease with an earlier epoch than the present lease. *out_longer is set to whether the
+ * new lease has the same epoch and does not expire earlier. The caller holds locks/structure. */
 static annal_status compare(annal_store *store, annal_slice session, const annal_lease *lease,
                             bool *out_longer, annal_error *err)
 {
@@ -197,13 +197,15 @@ static annal_status compare(annal_store *store, annal_slice session, const annal
                   old.until_us > 0 && lease->until_us >= old.until_us;
     if (status == ANNAL_OK && old.epoch > lease->epoch)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "set the lease of session '%.*s': epoch %" PRIu64
-                           " is earlier than %" PRIu64 ", which it has",
+                           "set the lease of session '%.*s': the given epoch %" PRIu64
+                           " is earlier than epoch %" PRIu64
+                           " of the lease that the session already has",
                            ANNAL_FMT(session), lease->epoch, old.epoch);
     return ANNAL_OK;
 }
 
-/* Extend the lease of this epoch until this time. Called with locks/structure. */
+/* Extend the session's lease until until_us, if it has this epoch. The caller holds the lock
+ * locks/structure. */
 static annal_status renew_held(annal_store *store, annal_slice session, uint64_t epoch,
                                int64_t until_us, annal_error *err)
 {

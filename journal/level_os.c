@@ -5,16 +5,16 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 
-/* Maximum of a session's loose bytes (level_os.h) that a sync writes to the log; syncing the
- * journal is cheaper for more bytes. */
+/* Maximum number of a session's bytes of level os that annal_sync() writes to the log; for more
+ * bytes, syncing the journal is cheaper. */
 #define CARRIED_BYTES_MAX ((size_t)256 << 10)
 
-/* A session whose loose bytes become durable by a sync of its journal. */
+/* A session whose bytes of level os become durable by a sync of its journal. */
 struct direct {
     struct session *session;
-    /* whether in_use of the session was set here, so that its descriptor stays open */
+    /* whether this sync set session->in_use, which keeps the session's descriptor open */
     bool in_use;
-    uint64_t end; /* end of the session's journal when its sync began */
+    uint64_t end; /* offset of the end of the journal when its sync began */
     uint64_t seq;
     uint64_t h;
 };
@@ -26,11 +26,15 @@ struct sync {
     size_t count;
     size_t file_count;
     size_t room;
-    bool missed; /* whether a session was being released: it must be examined again after that */
+    /* whether another thread was releasing a session, so that it must be examined again */
+    bool missed;
 };
 
-/* Add a record of the session to the current group: with `carry`, its loose bytes; with `mark`, a
- * mark at its end. ANNAL_END: the group is full. */
+/*
+ * Add a record of the session to the current group. With `carry`, the record contains its bytes of
+ * level os that are not durable; with `mark`, it ends with a mark: the journal may contain events
+ * of level os after it. ANNAL_END: the group is full.
+ */
 static annal_status say(annal_store *store, struct session *session, bool carry, bool mark,
                         struct group **out_group, annal_error *err)
 {
@@ -74,7 +78,8 @@ annal_status annal__level_os_mark(annal_store *store, struct session *session, a
     pthread_mutex_unlock(&session->lock);
     annal_error failure;
     status = annal__commit_wait(store, group, session, &failure);
-    if (status == ANNAL_ERR_UNKNOWN) /* the mark may be in the log, but no event follows it */
+    /* the mark may be in the log, but no event was written after it, so nothing is lost */
+    if (status == ANNAL_ERR_UNKNOWN)
         status = annal__fail(err, ANNAL_ERR_CLOSED,
                              "append to session '%s': refused, nothing was written: %.300s",
                              session->id, failure.message);
@@ -111,13 +116,14 @@ annal_status annal__level_os_end(annal_store *store, struct session *session, an
 
 /* ---- Acknowledging ---- */
 
-/* Return whether the session has bytes that annal_sync() must make durable. Session's lock held. */
+/* Return whether the session has bytes that annal_sync() must make durable. The caller holds the
+ * session's lock. */
 static bool is_loose(const annal_store *store, const struct session *session)
 {
     return session->state == SESSION_OWNED && annal__session_is_loose(store, session);
 }
 
-/* Return whether the session is being released, which syncs its journal. */
+/* Return whether another thread is releasing the session, which syncs its journal. */
 static bool is_being_synced(const struct session *session)
 {
     return session->state == SESSION_BUSY && session->loose.len > 0;
@@ -175,7 +181,7 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     pthread_mutex_lock(&session->lock);
     bool loose = is_loose(sync->store, session);
     sync->missed =
-        /* waiting for the session is impossible with checkpoint_lock held */
+        /* this thread must not wait for the session, because it holds checkpoint_lock */
         sync->missed || is_being_synced(session);
     if (loose && session->late != LATE_NOT) { /* the journal must be written again first */
         status = session->refusal->status;
@@ -193,7 +199,7 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
                                   .h = session->h};
         if (direct->in_use) {
             session->dirty =
-                /* as in a checkpoint: bytes that are written from now on belong to a later sync */
+                /* bytes that are written from now on belong to the next sync */
                 false;
             session->in_use = true;
             sync->files[sync->file_count++] = session;
@@ -203,8 +209,8 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     return status;
 }
 
-/* Drop the loose bytes that a sync has made durable, unless they were written to the log in the
- * meantime. */
+/* After a sync, forget the bytes of the session that it made durable (events of level os are not in
+ * the commit log), unless they were written to the commit log in the meantime. */
 static void settle(struct session *session, const struct direct *direct)
 {
     if (session->loose.len == 0 || session->logged >= direct->end)
@@ -248,8 +254,8 @@ static annal_status mark_behind(struct sync *sync, annal_error *err)
     return status;
 }
 
-/* Sync the journals of sessions with many loose bytes, and then add marks after the synced bytes to
- * the log. *out_missed: a session was being released, so call this again. */
+/* Sync the journals of sessions with many bytes of level os, and then add marks after the synced
+ * bytes to the log. *out_missed: another thread was releasing a session, so call this again. */
 static annal_status sync_directly(annal_store *store, bool *out_missed, annal_error *err)
 {
     struct sync sync = {.store = store};
@@ -257,7 +263,7 @@ static annal_status sync_directly(annal_store *store, bool *out_missed, annal_er
     annal_status status = annal__session_each(store, collect, &sync, err);
     if (status == ANNAL_OK)
         status = annal__checkpoint_journals(store, sync.files, sync.file_count, err);
-    /* File names are synced first, because the synced bytes are dropped from memory after that. */
+    /* Sync the directory events/ before put_back(), which frees the bytes that are durable now. */
     if (status == ANNAL_OK)
         status = annal__checkpoint_events(store, err);
     put_back(&sync, status == ANNAL_OK);

@@ -32,20 +32,23 @@
 #include "journal/store.h"
 
 /*
- * Write a mark of level os for the session, and wait until it is durable (rule 1). Called and
- * returns with the session's lock held, but releases it in between, so the session may have
- * changed. ANNAL_END: the current group is full, and nothing was done.
+ * Write a mark to the log (the session's journal may contain events of level os after it), and wait
+ * until it is durable (rule 1). Called and returns with the session's lock held, but releases it in
+ * between, so the session may have changed. ANNAL_END: the current group is full, and nothing was
+ * done.
  */
 annal_status annal__level_os_mark(annal_store *store, struct session *session, annal_error *err);
 
-/* Return whether the log may still contain a mark of this session (rule 5). Session's lock held. */
+/* Return whether the log may still contain a mark of this session (rule 5). The caller holds the
+ * session's lock. */
 bool annal__level_os_has_mark(annal_store *store, const struct session *session);
 
 /* Sync the journal and write an end mark, and wait until the end mark is durable (rule 5). The
  * session is busy. Locks and ANNAL_END as for annal__level_os_mark(). */
 annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err);
 
-/* Make the loose bytes of all sessions durable, and wait until all groups are applied (rule 4). */
+/* Make the events of level os of all sessions durable, and wait until all groups are in their
+ * journals (rule 4). */
 annal_status annal__level_os_sync(annal_store *store, annal_error *err);
 
 #endif

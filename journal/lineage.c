@@ -100,10 +100,10 @@ static annal_status climb(annal_store *store, struct lineage *lineage, const cha
         return status;
     }
     annal__scan_done(&scan);
-    if (part.origin.seq >= part.to_seq) /* a part ends after its first event (rule 2) */
+    if (part.origin.seq >= part.to_seq) /* a part of a history must not be empty (rule 2) */
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' is a fork of session '%s' at event %" PRIu64
-                           ", but the journal of that session starts after this event",
+                           ", but the parent's journal starts after this event",
                            session, part.session, part.to_seq);
     struct part *last = annal__array_add(&lineage->parts, &lineage->count, sizeof *last);
     if (last == NULL)
@@ -135,7 +135,7 @@ annal_status annal__lineage_refuse(const char *fork, const struct part *part, an
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
                        "session '%s' is a fork of session '%s' at event %" PRIu64
-                       ", and that session has another history there",
+                       ", but the parent's events up to there were replaced after the fork",
                        fork, part->session, part->to_seq);
 }
 
@@ -254,8 +254,8 @@ static bool is_proved(annal__proved *proved, const char *session, const struct o
     return found != NULL;
 }
 
-/* Remember that a lineage was checked. Without memory for that, it is checked again the next
- * time. */
+/* Remember that the lineage of a session was checked. If memory runs out, it is checked again the
+ * next time. */
 static void note_proved(annal__proved *proved, const char *session, const struct origin *origin,
                         size_t ancestors)
 {

@@ -25,7 +25,8 @@
 #include "journal/scan.h"
 #include "journal/store.h"
 
-/* What the header of a journal states about its origin. */
+/* The values in the header of a journal: its file ids, its time of creation, and, for a fork, the
+ * parent session and the fork point. */
 struct origin {
     char file[33]; /* file, replaces and created_us are as in annal_session_info */
     char replaces[33];

@@ -20,8 +20,8 @@
 #define GROUP_HEADER_BYTES 64u
 #define GROUP_HASH_AT      56u
 #define RECORD_FIXED_BYTES 72u
-#define READ_BYTES         ((size_t)256 << 10) /* bytes of one read */
-/* bytes of one write of zeros, so that syncs of the log in use are not delayed */
+#define READ_BYTES         ((size_t)256 << 10) /* size of one read, in bytes */
+/* size of one write of zeros in bytes: a larger write would delay syncs of the log in use */
 #define ZERO_FILL_BYTES ((size_t)256 << 10)
 /*
  * Regions of up to ZEROED_MOST bytes are filled with zeros. For larger regions, which would keep
@@ -33,11 +33,11 @@
 #define SMALL_BYTES         ((uint64_t)16 << 10)
 #define AHEAD_BYTES         ((uint64_t)32 << 10)
 #define LOG_BLOCK_BYTES_MAX 65536
-/* smallest payload that is written from its own memory, by a second write, instead of being
- * copied */
+/* size in bytes from which a group's payload is written by a second call, directly from its buffer,
+ * instead of being copied */
 #define LARGE_BYTES         ((size_t)128 << 10)
 #define PAYLOAD_BYTES_FIRST ((size_t)16 << 10)
-/* maximum of an epoch or group number; it is never reached, so a larger number is damage */
+/* maximum of an epoch or group number; no store reaches it, so a larger number is damage */
 #define NUMBER_MAX ((uint64_t)1 << 62)
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
@@ -419,8 +419,8 @@ annal_status annal__log_align_toc(const struct log *log, struct buf *toc, const 
     return annal__buf_append_zeros(toc, (size_t)round_up(head, log->block) - head);
 }
 
-/* Return whether the payload can be written from its own memory: it is large and aligned, see
- * annal__log_reserve(). */
+/* Return whether the payload can be written to the disk directly from its buffer, without a copy:
+ * it is large and aligned, see annal__log_reserve(). */
 static bool stands_apart(const struct log *log, const struct buf *toc, const struct buf *payload)
 {
     return payload->len >= LARGE_BYTES && (uintptr_t)payload->ptr % LOG_BLOCK_BYTES_MAX == 0 &&
@@ -590,7 +590,8 @@ static annal_status add_found(void *arg, const struct log_group *group, annal_sl
     return ANNAL_OK;
 }
 
-/* Called for each block; group is NULL if no valid group begins in it. */
+/* A function that is called for each block of a region; group is NULL if no valid group begins in
+ * the block. */
 typedef annal_status (*block_fn)(void *arg, const struct log_group *group, annal_slice bytes,
                                  annal_error *err);
 
@@ -727,7 +728,8 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
         (ssize_t)size)
         return annal__fail_errno(err, "cannot read commit log %s", log->path);
     annal__buf_clear(bytes);
-    status = annal__buf_reserve(bytes, 1); /* so that ptr is not NULL, even if the group is empty */
+    /* reserve a byte, so that bytes->ptr is not NULL even if the group is empty */
+    status = annal__buf_reserve(bytes, 1);
     if (status == ANNAL_OK)
         status = annal__buf_append(bytes, log->scratch + GROUP_HEADER_BYTES,
                                    (size_t)(group->toc_bytes + group->payload_bytes));

@@ -56,7 +56,7 @@
 #define LOG_SLOT_ID_BYTES 16
 #define LOG_REGIONS       2u
 #define LOG_REGION_FIRST  ((uint64_t)1 << 20)
-/* bytes of a region in a log that is created on an almost full disk */
+/* size in bytes of a region in a log that is created on an almost full disk */
 #define LOG_REGION_LEAST   ((uint64_t)64 << 10)
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
 
@@ -101,13 +101,16 @@ struct log {
     bool first_damaged; /* whether block 0 is damaged, so that its copy was read */
     struct region regions[LOG_REGIONS];
 
-    /* The place of the next group. Only the leader uses the members from here on. */
+    /* The place of the next group. Only the leader, the thread that writes groups, uses the members
+     * from here on. */
     unsigned current;
-    uint64_t end; /* offset in the current region */
+    uint64_t end; /* offset of the next group in the current region */
     uint64_t epoch;
-    uint64_t group;            /* number of the last written group */
-    uint64_t durable_released; /* `released` of the last durable group */
-    int64_t begun_us;          /* when the current region was begun (monotonic) */
+    uint64_t group; /* number of the last written group */
+    /* last epoch that a durable group records as released (its events are in synced journals) */
+    uint64_t durable_released;
+    /* time in us when the log switched to the current region (monotonic) */
+    int64_t begun_us;
     /* number of the last group when the rest of the log was overwritten, or 0 */
     uint64_t wiped_group;
     enum log_state state;
@@ -205,8 +208,8 @@ struct log_group {
 annal_status annal__log_find_groups(struct log *log, struct log_group **out_groups,
                                     size_t *out_count, annal_error *err);
 
-/* Return the last released epoch: groups of this epoch and of earlier epochs are in synced
- * journals, so only groups of later epochs are needed. */
+/* Return the last epoch that the groups record as released: events of this epoch and of earlier
+ * epochs are in synced journals, so recovery needs only groups of later epochs. */
 uint64_t annal__log_released(const struct log_group *groups, size_t count);
 
 /*

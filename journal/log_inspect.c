@@ -145,7 +145,8 @@ static annal_status look_for_session(annal_store *store, uint32_t number, annal_
     if (status == ANNAL_OK)
         status = annal__log_open(store->io, path.ptr, false, &log, err);
     if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
-        /* the log was removed in the meantime, or no process can own it because it is damaged */
+        /* ignore the failure: the log was removed in the meantime, or is damaged, and then no
+         * process owns it */
         status = ANNAL_OK;
     if (status < 0 || log.fd < 0 || is_free(store, &log))
         goto done;
@@ -154,8 +155,8 @@ static annal_status look_for_session(annal_store *store, uint32_t number, annal_
         !annal__held_is_for(&held, store->boot, &file))
         status = annal__fail(
             err, ANNAL_ERR_BUSY,
-            "cannot tell who owns session '%.*s': the process with commit log %02" PRIu32
-            " has no held list",
+            "cannot find the owner of session '%.*s': the process that writes commit log %02" PRIu32
+            " has no list of its sessions in locks/; wait until this process has closed the store",
             ANNAL_FMT(session), number);
     else if (annal__held_find(&held, session) >= 0)
         *pid = held.header->pid;

@@ -61,13 +61,15 @@ annal_status annal__log_void_read(const struct log *log, uint64_t *out_group, an
         status = annal__fail_errno(err, "cannot read %s", path);
     else if (got < (ssize_t)sizeof bytes || memcmp(bytes, void_magic, sizeof void_magic) != 0 ||
              annal__log_take(bytes + VOID_HASH_AT, 8) != annal__hash(bytes, VOID_HASH_AT, 0))
-        status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "%s is damaged, so it is unknown which groups of its log were undone; "
-                             "to accept all of them, move it out of the store",
-                             path);
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT,
+                        "the file %s is damaged, so it is unknown which groups of its commit log "
+                        "were undone; to accept all groups, move this file out of the store",
+                        path);
     else if (annal__log_take(bytes + 8, 4) != VOID_VERSION)
-        status = annal__fail(err, ANNAL_ERR_UNSUPPORTED, "%s has the unknown format version %u",
-                             path, (unsigned)annal__log_take(bytes + 8, 4));
+        status =
+            annal__fail(err, ANNAL_ERR_UNSUPPORTED, "the file %s has the unknown format version %u",
+                        path, (unsigned)annal__log_take(bytes + 8, 4));
     else if (memcmp(bytes + 16, log->slot_id, LOG_SLOT_ID_BYTES) != 0)
         *out_group = VOID_NOTHING; /* the void file belongs to another log (rule 2) */
     else

@@ -19,20 +19,21 @@ struct annal__news {
     uint64_t ticket;          /* the next ticket to read */
     struct wakeup_entry entry;
     bool missed;
-    /* when the next look at the journals is due; all times are monotonic, in microseconds */
+    /* time in us at which the listener examines the journals next; all times here are monotonic */
     int64_t look_us;
-    /* interval of looks while wakeups may be missed, because the page is new (rule 7 of
-     * wakeup_page.h); 0: they are not missed */
+    /* interval in us at which to examine the journals while wakeups may be missed, because the page
+     * is new (rule 7 of wakeup_page.h); 0: none are missed */
     int64_t unsure_us;
-    /* since when the next ticket was assigned but its entry not written; 0 if this is not so */
+    /* time in us since when the next ticket is assigned, but its entry not complete; 0: this is not
+     * so */
     int64_t stuck_us;
-    /* how long it sleeps on `interrupts` before it sleeps on the page's word (rule 5 of
-     * wakeup_page.h) */
+    /* time in us that the listener sleeps on `interrupts` before it sleeps on the page's word (rule
+     * 5 of wakeup_page.h) */
     int64_t rest_us;
-    int64_t woken_us; /* when it was last woken by the page */
+    int64_t woken_us; /* time in us when the page last woke the listener */
     uint64_t woken;   /* value of page->woken at that time */
     bool quick;       /* the last wait was short: rule (6) of the wakeup page */
-    /* futex on which it sleeps if no page exists, or while it rests; set by
+    /* futex on which the listener sleeps if no page exists, or while it rests; set by
      * annal__news_interrupt(), cleared by a wait */
     _Atomic uint32_t interrupts;
 };
@@ -168,8 +169,8 @@ static bool take_interrupt(annal__news *news)
     return atomic_exchange(&news->interrupts, 0) != 0;
 }
 
-/* Choose how long to rest, after this listener was woken together with others (rule 5 of
- * wakeup_page.h). */
+/* Choose how long this listener pauses (rests) before it sleeps on the page again, after it was
+ * woken together with others (rule 5 of wakeup_page.h). */
 static void choose_rest(annal__news *news, int64_t now_us)
 {
     uint64_t woken = atomic_load_explicit(&news->page->woken, memory_order_relaxed);

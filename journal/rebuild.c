@@ -87,7 +87,9 @@ static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, an
         return status;
     bool has_event = tail.has_header && tail.seq > rebuild->info.fork_seq;
     if (has_event && memcmp(tail.header.file, rebuild->header.file, FRAME_FILE_ID_BYTES) != 0)
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%s' has another history here",
+        return annal__fail(err, ANNAL_ERR_CONFLICT,
+                           "rebuild session '%s': the unfinished copy of its journal is a copy of "
+                           "a different journal",
                            rebuild->info.session);
     if (io->ftruncate(io->arg, rebuild->fd, has_event ? tail.end : 0) < 0)
         return annal__fail_errno(err, "cannot shorten %s", rebuild->name);
@@ -156,8 +158,8 @@ static annal_status refuse(const annal__rebuild *rebuild, const annal_event *eve
                            annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "session '%s': event %" PRIu64
-                       " has another hash in the copy than %016" PRIx64 ", the original",
+                       "rebuild session '%s': the hash of event %" PRIu64
+                       " differs from %016" PRIx64 ", the hash of the original event",
                        rebuild->info.session, event->seq, event->h);
 }
 
@@ -187,7 +189,9 @@ annal_status annal__rebuild_add(annal__rebuild *rebuild, const annal_event *even
 {
     annal_status status = ANNAL_OK;
     if (event->seq != rebuild->seq + 1)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "session '%s': event %" PRIu64 " is missing",
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "rebuild session '%s': event %" PRIu64
+                           " is missing among the copied events",
                            rebuild->info.session, rebuild->seq + 1);
     if (rebuild->codec == NULL) {
         status = begin(rebuild, event, err);

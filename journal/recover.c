@@ -20,21 +20,23 @@
 
 #define TARGET_BUCKETS 1024u
 
-/* A journal into which records of the log are written. */
+/* A journal to which recovery writes records of the log. */
 struct target {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     const struct codec *codec;
     int fd; /* descriptor of the journal; -1: the journal does not exist, or is not open */
     bool stopped;
-    /* why its recovery was stopped; NULL if it was not, or if memory was missing */
+    /* why the recovery of the journal was stopped; NULL if it was not, or if memory ran out */
     annal_error *reason;
     /* whether the last record was skipped, because its journal was deleted or replaced */
     bool skipped;
-    uint64_t redone; /* number of the last group with a record of this session */
-    bool loose;      /* whether its last record is a mark of level os (rule 7) */
+    uint64_t redone; /* number of the last group with a record of this session that was written */
+    /* whether the session's last record is a mark: events of level os may follow in the journal
+     * (rule 7) */
+    bool loose;
     uint64_t loose_offset;
     uint64_t loose_seq;
-    uint64_t loose_h; /* hash of the event before the mark */
+    uint64_t loose_h; /* hash of the event before this mark */
     struct target *next;
 };
 
@@ -44,12 +46,12 @@ struct redo {
     struct held *held;
     struct target *buckets[TARGET_BUCKETS];
     uint32_t open; /* number of open journals */
-    bool own;      /* whether a living process redoes its own log (rule 9) */
-    /* whether only sessions that are late are needed (failure.h); else the sessions in the held
-     * list */
+    bool own;      /* whether a living process recovers sessions from its own log (rule 9) */
+    /* whether to recover only late sessions, whose journals must be written again (failure.h); else
+     * the sessions in the held list */
     bool late_only;
     size_t stopped;
-    annal_error first; /* why the first of the stopped targets was stopped */
+    annal_error first; /* why the recovery of the first stopped journal was stopped */
 };
 
 /* ---- Targets ---- */
@@ -89,8 +91,7 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
     annal__fail(&reason, ANNAL_ERR_CORRUPT,
                 "session '%s' cannot be recovered at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
-    /* a process that redoes its own log reports the failure once (failure.c), not at each
-     * attempt */
+    /* with its own log, the process reports the failure once (failure.c), not at each attempt */
     if (!redo->own)
         annal__say(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
@@ -153,7 +154,7 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
     if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
         return annal__fail_errno(err, "cannot examine %s", path->ptr);
     if (found != NULL && file.st_size == 0)
-        found = NULL; /* an empty file: its format does not count */
+        found = NULL; /* an empty file does not determine the format of the journal */
     if (found != NULL)
         target->codec = found;
     return annal__store_journal_path(redo->store, session, target->codec, path, err);
@@ -310,8 +311,8 @@ static annal_status redo_create(struct redo *redo, struct target *target,
 
 enum place { PLACE_FITS, PLACE_GAP, PLACE_CONFLICT };
 
-/* Find out whether a record fits: whether the journal ends in `h before` at the record's offset,
- * and contains no other event after that. */
+/* Find out whether a record fits at its offset: whether the journal ends there with the hash `h
+ * before`, and contains no other event after that. */
 static annal_status look_at_place(const struct redo *redo, const struct target *target,
                                   const struct record *record, annal_slice bytes,
                                   enum place *out_place, annal_error *err)
@@ -334,7 +335,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     if (got < (ssize_t)before.len || !codec->trailer(before, &h) || h != record->h_before)
         goto done;
     *out_place = PLACE_FITS;
-    /* the record has no bytes, and states only how far the journal is durable */
+    /* a record without bytes states only up to where the journal is durable */
     if (bytes.len == 0)
         goto done;
 
@@ -414,13 +415,13 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
     target->loose_seq = record->first_seq;
     target->loose_h = record->h_before;
     if (annal__io_write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) <
-        0) /* rule (5) */
+        0) /* the bytes before the record are missing: rule (5) */
         return annal__fail_errno(err, "cannot write the journal of session '%s'", target->session);
     return ANNAL_OK;
 }
 
-/* Return whether a session's records must be redone. A session that was released has a complete,
- * synced journal. */
+/* Return whether a session's records must be written to its journal. They need not if the owner
+ * released the session: then its journal is complete and synced. */
 static bool is_needed(const struct redo *redo, annal_slice session)
 {
     return redo->late_only ? annal__failure_is_late(redo->store, session)
@@ -438,7 +439,8 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
     struct record record;
     for (uint32_t i = 0; i < group->records && status == ANNAL_OK; i++) {
         if (!annal__log_take_record(&toc, &record) || record.length > payload.len)
-            return annal__fail(err, ANNAL_ERR_CORRUPT, "group %" PRIu64 " of %s is not well formed",
+            return annal__fail(err, ANNAL_ERR_CORRUPT,
+                               "group %" PRIu64 " of commit log %s is not well formed",
                                group->group, redo->log->path);
         annal_slice data = {payload.ptr, (size_t)record.length};
         payload.ptr += record.length;
@@ -476,7 +478,7 @@ struct walk {
     struct log_group *groups;
     size_t count;
     uint64_t released;
-    bool is_void; /* whether the log has a void file (rule 8) */
+    bool is_void; /* whether the log has a void file, which lists groups to ignore (rule 8) */
 };
 
 static annal_status each_group(struct redo *redo, const struct walk *walk, group_fn fn,
@@ -519,14 +521,15 @@ static annal_status hold_sessions(struct redo *redo, const struct log_group *gro
     return status;
 }
 
-/* Fill the held list, which a reboot invalidates, with every session that the log names, before any
- * of them is redone. */
+/* After a reboot, which invalidates the held list, fill it with every session that the log names,
+ * before the first of them is recovered. */
 static annal_status hold_all(struct redo *redo, const struct stat *log, const struct walk *walk,
                              annal_error *err)
 {
     annal__held_clear(redo->held);
     atomic_store(&redo->held->header->alone, 1);
-    /* a request to overwrite the log may have been lost */
+    /* another process may have asked to overwrite the log in the list that is cleared here: ask
+     * again */
     atomic_fetch_add(&redo->held->header->wipe_wanted, 1);
     uint64_t lost;
     annal_status status = each_group(redo, walk, hold_sessions, err);
@@ -564,8 +567,8 @@ static annal_status stop_unproven(struct redo *redo, const struct walk *walk, an
     if (!annal__log_lost(redo->log, walk->groups, walk->count, &lost))
         return ANNAL_OK;
     annal__say(redo->store, ANNAL_LOG_WARNING,
-               "group %" PRIu64 " of %s is damaged: acknowledged events may be lost", lost,
-               redo->log->path);
+               "group %" PRIu64 " of commit log %s is damaged: acknowledged events may be lost",
+               lost, redo->log->path);
     for (uint32_t i = 0; i < annal__held_entries(redo->held) && status == ANNAL_OK; i++) {
         const struct held_entry *entry = annal__held_entry(redo->held, i);
         if (atomic_load(&entry->hash) != 0)
@@ -623,7 +626,7 @@ static annal_status cut_loose_tail(struct redo *redo, struct target *target, ann
     struct stat file;
     uint64_t end = 0;
     annal_status status =
-        /* make_room() may have closed it */
+        /* open the journal again if make_room() has closed it */
         target->fd >= 0 ? ANNAL_OK : open_journal(redo, target, 0, err);
     if (status < 0 || target->stopped)
         return status;
@@ -680,7 +683,7 @@ static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal
     }
     annal__held_remove_all(redo->held);
     if (walk->is_void)
-        /* a log with a void file is not marked as empty, so that no process continues it */
+        /* do not mark a log with a void file as empty: no process may continue to write it */
         return ANNAL_OK;
     header->end_region = log->current;
     header->end_epoch = log->epoch;
@@ -732,7 +735,9 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     if (store->io->fstat(store->io->arg, redo->log->fd, &file) < 0)
         return annal__fail_errno(err, "cannot examine %s", redo->log->path);
     bool held = annal__held_is_for(redo->held, store->boot, &file);
-    if (held) /* other processes must see at once that this process is not a living owner */
+    /* mark the held list, so that other processes see at once that this process only recovers the
+     * log */
+    if (held)
         atomic_store(&redo->held->header->state, HELD_REDONE);
     (void)annal__store_fdatasync(store, redo->log->fd);
     (void)store->io->drop_cache(store->io->arg, redo->log->fd);

@@ -47,9 +47,10 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
 typedef void (*redo_done_fn)(void *arg, struct session *session, const annal_error *why);
 
 /*
- * Redo sessions from this process's own log, from the groups after the epoch `released` (rule 9):
- * the sessions that are late or, with all, those in the held list. done is called for each session
- * that these groups name. Only the leader of this store object calls this.
+ * Write sessions to their journals again from this process's own log, from the groups after the
+ * epoch `released` (rule 9): the late sessions or, with all, those in the held list. done is called
+ * for each session that these groups name. Only the leader of this store object (the thread that
+ * writes the log) calls this.
  */
 annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t released,
                                      redo_done_fn done, void *arg, annal_error *err);

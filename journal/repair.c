@@ -41,9 +41,9 @@ struct repair {
     void *arg;
     annal_repair_result result; /* numbers of the result; last_seq is that of the new session */
     int64_t last_ts_us;
-    /* what was skipped since the last valid event; its `what` is NULL if nothing was */
+    /* bytes that were skipped since the last valid event; gap.what is NULL if none were */
     annal_gap gap;
-    uint64_t passed; /* bytes of it */
+    uint64_t passed; /* number of bytes of the journal that were handled */
     struct buf text;
 };
 

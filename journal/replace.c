@@ -80,7 +80,7 @@ static annal_status match_tombstone(annal_slice tombstone, const char *path, ann
     }
     return annal__fail(err, ANNAL_ERR_CORRUPT,
                        "the tombstone %s is damaged, so it is unknown which journal was deleted: "
-                       "to restore the events of session '%.*s', remove it",
+                       "to restore the events of session '%.*s', remove this tombstone",
                        path, ANNAL_FMT(session));
 }
 
@@ -355,8 +355,8 @@ done:
 
 /* ---- Claiming a session ---- */
 
-/* Take the session while locks/structure is held. With sound, fail if the end of its journal is
- * damaged. */
+/* Take ownership of the session, while the caller holds the lock locks/structure. With sound, fail
+ * if the end of its journal is damaged. */
 static annal_status seize(struct change *change, bool sound, annal_error *err)
 {
     struct session *session = change->session;
@@ -370,7 +370,11 @@ static annal_status seize(struct change *change, bool sound, annal_error *err)
     return status;
 }
 
-/* Waits up to the store's limit for the process that holds locks/structure or the session. */
+/*
+ * Lock locks/structure, and take ownership of the session, so that its journal can be replaced. If
+ * another process holds one of them, try again, at most as long as the store may wait. Initializes
+ * *change.
+ */
 annal_status annal__replace_claim(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err)
 {
@@ -407,7 +411,8 @@ annal_status annal__replace_claim(struct change *change, annal_store *store, ann
     }
 }
 
-/* Checkpoint our own log, after claiming the session (rule 1). */
+/* First take ownership of the session, then sync all journals of this process, so that its log
+ * contains nothing that the change needs (rule 1). */
 annal_status annal__replace_begin(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err)
 {
@@ -473,8 +478,8 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
     if (status == ANNAL_OK)
         status = read_header(store, change->path.ptr, change->codec, &change->frame,
                              &change->header, err);
-    /* The header of another session's journal, copied to this name, does not describe this
-     * session. */
+    /* If the file is a copy of another session's journal, its header does not describe this
+     * session: ignore the header. */
     if (status == ANNAL_OK && change->frame.len > 0 &&
         annal__codec_check_owner(&change->header, id, NULL) < 0)
         annal__buf_clear(&change->frame);
@@ -511,7 +516,8 @@ annal_status annal__replace_put_tombstone(struct change *change, annal_error *er
         annal__codec_file_id_text(change->header.file, file);
         annal_status status =
             put_tombstone(change->store, file, annal__buf_slice(&change->frame), &failure);
-        /* On a full disk no tombstone is needed, if no log contains redo for the journal. */
+        /* On a full disk no tombstone is needed if no log contains records that recovery would
+         * write to the journal. */
         if (annal__error_is_no_space(&failure) &&
             annal__slots_each_record(change->store, SLOTS_ALL, find_record, change, NULL) ==
                 ANNAL_OK &&
@@ -542,8 +548,8 @@ static annal_status remove_journal(struct change *change, annal_error *err)
     return annal__checkpoint_events(store, err);
 }
 
-/* Delete the journal. If the held list does not contain the session, lock out other processes by
- * locks/claim, and then look for the journal again. */
+/* Delete the journal. If this process's held list does not contain the session, keep other
+ * processes from taking it by locking locks/claim, and then look for the journal again. */
 static annal_status delete_journal(struct change *change, annal_error *err)
 {
     const struct session *session = change->session;

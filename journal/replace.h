@@ -49,31 +49,32 @@ annal_status annal__replace_is_gone(const annal_store *store, annal_slice sessio
  * nothing while another process holds locks/structure; call it again later. */
 void annal__replace_sweep(annal_store *store);
 
-/* A change of a session's journal or name, for which the session is claimed. */
+/* A change of a session's journal or name. This process owns the session during the change. */
 struct change {
     annal_store *store;
     /* end of all waiting for other processes (monotonic, microseconds) */
     int64_t deadline_us;
-    struct session *session;   /* claimed session, or NULL */
+    struct session *session;   /* session that this process owns for the change, or NULL */
     const struct codec *codec; /* format of the session's journal */
     struct buf path;
     /* Header frame of the journal; empty if it is damaged, or belongs to another session. */
     struct buf frame;
     struct frame_header header;
     annal_session_info info;
-    bool is_logged; /* whether a log contains redo for the journal */
+    /* whether a commit log contains records that recovery would write to the journal */
+    bool is_logged;
 };
 
-/* Take locks/structure and the session, which need not exist. With sound, fail if the end of its
- * journal is damaged. Call annal__replace_end() in any case. */
+/*
+ * Lock locks/structure, and take ownership of the session, which need not exist. With sound, fail
+ * if the end of its journal is damaged. Waits up to the store's limit for a process that holds one
+ * of them. Call annal__replace_end() in any case.
+ */
 annal_status annal__replace_claim(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err);
 
-/*
- * Claim the session, and checkpoint our own log (rule 1). With sound, fail if the end of its
- * journal is damaged. Waits up to the store's limit for the process that holds the lock or the
- * session. Call annal__replace_end() in any case.
- */
+/* Call annal__replace_claim(), and checkpoint this process's commit log (rule 1). Call
+ * annal__replace_end() in any case. */
 annal_status annal__replace_begin(struct change *change, annal_store *store, annal_slice id,
                                   bool sound, annal_error *err);
 

@@ -17,7 +17,8 @@
 #define READ_FIRST ((size_t)32 << 10)
 #define READ_BYTES ((size_t)256 << 10)
 #define TAIL_BYTES ((size_t)64 << 10)
-/* size of the end that is searched before the last line counts as long: TAIL_BYTES * 4 */
+/* number of bytes at the end of a journal in which a valid event is searched; if none is found, the
+ * last line counts as long: TAIL_BYTES * 4 */
 #define LONG_REACH       ((size_t)256 << 10)
 #define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
@@ -105,9 +106,10 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
 }
 
 /*
- * Find the frame at this offset, or the bytes before the next frame; if it is longer than a frame
- * may be, only the first FRAME_BYTES_MAX bytes. Bytes from offset `keep` on stay in the window.
- * ANNAL_END if the frame's end is not written yet.
+ * Return the bytes at this offset up to the end of the next frame (an event or header in the file).
+ * If the frame is longer than a frame may be, return its first FRAME_BYTES_MAX bytes. Bytes from
+ * offset `keep` on stay in the window, the part of the file in memory. ANNAL_END if the end of the
+ * frame is not written yet.
  */
 annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep,
                                annal_slice *out_frame, annal_error *err)
@@ -214,7 +216,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
     size_t length;
     uint64_t h;
     if (scan->codec->split != NULL &&
-        /* two lines without the newline between them (rule 3) */
+        /* the frame consists of two lines whose newline in between was damaged (rule 3) */
         scan->codec->split(frame, scan->h, &length, &h))
         return report_sound(scan, length, h, "the newline after this line is damaged");
 
@@ -310,7 +312,7 @@ static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, con
     if (version > FRAME_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                            "event %llu has format version %u, but this library supports version "
-                           "%d: read it with a newer annal",
+                           "%d: read the session with a newer annal",
                            (unsigned long long)scan->next_seq, version, FRAME_VERSION);
     report(scan, frame.len, scan->offset > 0,
            fault == NULL ? "these bytes have a correct hash, but are not an event" : fault);

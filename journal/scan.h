@@ -33,7 +33,7 @@ struct scan {
     const struct io *io;
     int fd; /* descriptor of the journal; closed by annal__scan_done() */
     const struct codec *codec;
-    struct buf window; /* bytes of the file from window_offset on */
+    struct buf window; /* part of the file in memory, from offset window_offset on */
     uint64_t window_offset;
     uint64_t read; /* number of bytes read since the position was last set */
     /* seq of the journal's first event: 1, or for a fork the seq after the fork point */
@@ -58,7 +58,7 @@ struct scan {
      * reported */
     uint64_t resume;
     uint64_t resume_h;
-    uint64_t resume_seq; /* seq of the frame at resume; 0: it is not an event */
+    uint64_t resume_seq; /* seq of the event at offset resume; 0: the frame there is not an event */
     /* length of a damaged frame at offset whose event is intact, or 0 */
     uint64_t sound_length;
     uint64_t sound_h;
@@ -98,8 +98,8 @@ annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint
 /* maximum size of a frame that annal__scan_next_head() reads into memory; longer frames are long */
 #define SCAN_HOLD_BYTES ((size_t)256 << 10)
 
-/* Move to event seq, or to the position where it would follow; if that cannot be found, walk from
- * the first event. */
+/* Move the scan to event seq, or to the position where this event would follow. If the position
+ * cannot be found by searching, read from the first event. */
 annal_status annal__seek(struct scan *scan, uint64_t seq, annal_error *err);
 
 /*
@@ -124,7 +124,8 @@ enum tail_state {
 /* The end of a journal, found by reading backwards. */
 struct journal_tail {
     bool has_header;
-    /* header of the journal; its slices session and fork are empty */
+    /* header of the journal; its slices session and fork are empty, because the arrays below have
+     * the names */
     struct frame_header header;
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session that the header names */
     /* parent session that the header names; "": the session is not a fork */
@@ -132,8 +133,9 @@ struct journal_tail {
     /* seq of the last proven event; for a fork without events of its own, the fork point; else
      * 0. */
     uint64_t seq;
-    int64_t ts_us;   /* time of the last proven event; 0 if it is in another journal */
-    uint64_t h;      /* hash of the last proven frame */
+    /* time of the last proven event, in us; 0 if this event is in an ancestor's journal */
+    int64_t ts_us;
+    uint64_t h;      /* h of the last proven frame (journal line or msgpack array) */
     uint64_t offset; /* offset of the last proven frame */
     uint64_t end;    /* offset of the end of that frame */
     uint64_t size;   /* size of the file */

@@ -19,8 +19,8 @@
 
 #include <sys/param.h>
 
-/* If at most this many events or bytes are before the wanted event, they are read one by one
- * instead of searching further. */
+/* If at most this many events or bytes precede the wanted event, they are read one by one, because
+ * another step of the search would cost as much. */
 #define WALK_EVENTS ((uint64_t)16)
 #define WALK_BYTES  ((uint64_t)32 << 10)
 /* smallest journal for which a table of offsets is worth its memory */
@@ -74,14 +74,14 @@ static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_e
     return status < 0 ? status : ANNAL_END;
 }
 
-/* Choose the offset of the next look (rule 2). high->seq 0: the seq at the end of the file is
- * unknown. */
+/* Choose the offset at which the search reads next (rule 2). high->seq is 0 while the seq at the
+ * end of the file is unknown. */
 static uint64_t guess(const struct seek_place *low, const struct seek_place *high, uint64_t seq,
                       unsigned tries)
 {
     uint64_t bytes = high->offset - low->offset, middle = low->offset + bytes / 2;
     if (high->seq == 0 && tries == 0 && bytes > 2 * WALK_BYTES)
-        /* a look near the end of the file, to learn the last seq */
+        /* first read near the end of the file, to learn the last seq */
         return high->offset - WALK_BYTES;
     if (high->seq <= seq || tries % 3 == 2)
         return middle;

@@ -16,13 +16,14 @@ struct seek_table {
     dev_t device;
     ino_t inode;
     unsigned shift;
-    uint64_t known[PLACE_COUNT / 64]; /* a bit for each entry of offsets */
+    uint64_t known[PLACE_COUNT / 64]; /* bit n: whether offsets[n] is known */
     uint64_t offsets[PLACE_COUNT];
 };
 
 /* ---- Tables that the store keeps ---- */
 
-/* Remove the table at this index from the list of kept tables, and return it. Lock held. */
+/* Remove the table at this index from the list of kept tables, and return it. The caller holds
+ * tables->lock. */
 static struct seek_table *take_out(struct seek_tables *tables, size_t index)
 {
     struct seek_table *table = tables->kept[index];

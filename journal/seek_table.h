@@ -26,7 +26,7 @@ struct seek_table;
 /* The tables that a store object keeps for later scans. */
 struct seek_tables {
     pthread_mutex_t lock;
-    /* kept tables, the most recently used first, then NULL */
+    /* kept tables, the most recently used first; the unused entries are NULL */
     struct seek_table *kept[SEEK_TABLES_KEPT];
 };
 

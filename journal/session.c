@@ -186,9 +186,9 @@ static annal_status evict(void *arg, struct session *session, annal_error *err)
     if (session == eviction->keep || pthread_mutex_trylock(&session->lock) != 0)
         return ANNAL_OK;
     /*
-     * A journal is synced before it is closed, because the kernel does not report a failed
-     * writeback to a descriptor that is opened later. If the sync fails, the descriptor stays open
-     * and the session is late.
+     * A journal is synced before it is closed, because the kernel does not report a failed write to
+     * a descriptor that is opened later. If the sync fails, the descriptor stays open, and the
+     * journal must be written again (the session is late).
      */
     if (session->fd >= 0 && session->pending == 0 && !session->in_use &&
         session->used_us <= eviction->used_before_us &&
@@ -206,7 +206,8 @@ static bool has_room(annal_store *store)
     return room;
 }
 
-/* Close journals that were not used for a second; if that is not enough, all idle journals. */
+/* Close journals of this process that were not used for a second; if too many are still open, close
+ * all idle journals except that of keep. */
 static annal_status make_room(annal_store *store, const struct session *keep, annal_error *err)
 {
     static const int64_t ages_us[] = {1000000, 0};
@@ -297,7 +298,7 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
     }
     memcpy(session->file, header.file, sizeof session->file);
     annal__buf_done(&session->header);
-    session->header = frame; /* the memory belongs to the session now */
+    session->header = frame; /* the session owns the memory of frame from now on */
     session->create_logged = session->exists = false;
     session->seq = 0;
     session->ts_us = INT64_MIN;
@@ -354,13 +355,13 @@ static annal_status continue_journal(annal_store *store, struct session *session
     if (tail.has_header && tail.header.version > FRAME_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                            "session '%s' has format version %u, but this library writes version "
-                           "%d: it stays readable but accepts no more events",
+                           "%d: the session stays readable but accepts no more events",
                            session->id, tail.header.version, FRAME_VERSION);
     if (tail.state == TAIL_DAMAGED || (tail.size > 0 && tail.end > 0 && !tail.has_header))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' is damaged at byte %" PRIu64
-                           " of its journal: it stays readable but accepts no more events; 'annal "
-                           "repair %s --to NEW' copies its undamaged events",
+                           " of its journal: the session stays readable but accepts no more "
+                           "events; 'annal repair %s --to NEW' copies its undamaged events",
                            session->id, tail.has_header ? tail.end : 0, session->id);
     if (tail.state == TAIL_TORN) {
         status = annal__torn_cut(store, annal__session_id(session), session->fd, tail.end,
@@ -404,10 +405,11 @@ static annal_status find_journal(annal_store *store, struct session *session, an
     /* if an interrupted conversion left two journals, one is removed */
     annal__replace_sweep(store);
     if (annal__store_journal_is_double(store, id, codec))
-        return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "session '%s' has two journals, one in each format: it stays readable "
-                           "but accepts no more events; move the wrong journal out of the store",
-                           session->id);
+        return annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "session '%s' has two journals, one in each format: the session stays readable but "
+            "accepts no more events; move the wrong journal out of the store",
+            session->id);
     return ANNAL_OK;
 }
 
@@ -454,7 +456,8 @@ static annal_status refuse_taken(annal_store *store, const struct session *sessi
     if (annal__log_session_owner(store, annal__session_id(session), &pid, NULL) == ANNAL_OK &&
         pid != 0 && pid != (uint32_t)store->pid)
         return annal__fail(err, ANNAL_ERR_BUSY,
-                           "session '%s' is in use by %s, and another thread waits for it",
+                           "session '%s' is in use by %s, and another thread of this process waits "
+                           "for the session",
                            session->id, annal__lock_holder_name(pid, name));
     return annal__fail(err, ANNAL_ERR_BUSY,
                        "timed out waiting for another thread to acquire or release session '%s'",
@@ -481,7 +484,8 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
     uint32_t held_index = 0;
     annal_slice id = annal__session_id(session);
     annal_status status = annal__slot_take(store, id, deadline_us, &held_index, err);
-    if (status == ANNAL_ERR_LIMIT) { /* the held list is full */
+    /* this process's held list, the list of sessions that it owns, has no free entry */
+    if (status == ANNAL_ERR_LIMIT) {
         /* Checkpoint once for all sessions, instead of once for each session that is released. */
         (void)annal__commit_rotate(store, NULL);
         (void)annal__session_each(store, release_if_idle, store, NULL);
@@ -518,8 +522,8 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
 /* Sync and close the journal. No record is pending, and no append can start. */
 static annal_status settle(annal_store *store, struct session *session, annal_error *err)
 {
-    /* After the store failed, it keeps its sessions until it is closed, because its log is redone
-     * only for sessions in its held list. */
+    /* After the store has failed, it keeps its sessions until it is closed, because the recovery of
+     * its log includes only sessions in its held list. */
     annal_status status = annal__commit_check(store, err);
     if (status < 0)
         return status;
@@ -536,7 +540,8 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     return ANNAL_OK;
 }
 
-/* Wait until no checkpoint or sync uses the session's descriptor. Lock held. */
+/* Wait until no checkpoint or sync uses the session's descriptor. The caller holds the session's
+ * lock. */
 static void wait_unused(struct session *session)
 {
     while (session->in_use)
@@ -655,7 +660,8 @@ void annal__session_drop_loose(struct session *session, size_t bytes)
 
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
 {
-    wait_unused(session); /* a checkpoint changes `dirty` when it has finished */
+    /* wait for a running checkpoint, which changes `dirty` when it has finished */
+    wait_unused(session);
     annal_error failure = *session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
@@ -673,8 +679,8 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     annal_status status = annal__checkpoint_events(store, err);
     if (status < 0)
         return status;
-    /* The loose bytes are on the disk now. The log does not record this yet; annal_sync() adds a
-     * mark for it. */
+    /* The bytes of level os are on the disk now. The log does not record this yet; annal_sync()
+     * adds a mark for it. */
     if (session->loose.len > 0) {
         annal__session_drop_loose(session, session->loose.len);
         session->logged = session->end;

@@ -33,8 +33,8 @@
 
 enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
 
-/* Whether the session's journal must be written again from our log, which alone has all its events
- * for certain (failure.h). */
+/* Whether the session's journal must be written again from the commit log of this process, which
+ * alone contains all events of the session for certain (failure.h). */
 enum session_late {
     LATE_NOT,
     LATE_SYNC, /* a sync of the journal failed: its bytes must be written again */
@@ -58,7 +58,7 @@ struct session_tail {
 #define SESSION_LOOSE_BYTES_MAX ((size_t)1 << 20)
 
 struct session {
-    /* Set once, when the struct is created. */
+    /* Members that are set once, when the struct is created. */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     size_t id_bytes;
     struct session *next;  /* next session in the same bucket of the table */
@@ -70,33 +70,39 @@ struct session {
     /* Guarded by lock. */
     enum session_state state;
     uint32_t held_index;
-    /* whether the session was seized without a slot (annal__session_seize()) */
+    /* whether this process owns the session without a slot, and thus without an entry in a held
+     * list (annal__session_seize()) */
     bool unlisted;
-    /* time before which this process does not take the session again, because another process wants
-     * it (monotonic) */
+    /* time in us before which this process does not take the session again, because another process
+     * wants it (monotonic) */
     int64_t yield_until_us;
-    bool refused; /* whether it accepts no appends until the store is opened again */
+    bool refused; /* whether the session refuses all appends until the store is opened again */
     enum session_late late;
-    const annal_error *refusal; /* why the session is refused or late; otherwise its status is 0 */
+    /* why the session refuses appends; its status is 0 if the session accepts appends */
+    const annal_error *refusal;
     /* end of the session's lease (lease.h); INT64_MAX: no lease; 0: not read yet */
     int64_t lease_until_us;
-    /* whether the present catch-up with late sessions has handled this session */
+    /* whether the running annal__failure_catch_up() has written this session's journal already */
     bool redone;
-    /* Number of the last rollback that restored the marks, or the end, of this session. */
+    /* Numbers of the last rollbacks that restored create_logged and mark_group (rolled_marks), and
+     * the end of the journal (rolled_back), so that each rollback does this once. */
     uint64_t rolled_marks;
     uint64_t rolled_back;
     /* list of the writers with events of level batch that are not durable yet */
     struct annal_writer *lossy;
-    bool in_use; /* whether its descriptor is being synced and must not be closed */
-    int fd;      /* descriptor of the journal, -1: not open */
+    /* whether a thread is syncing the session's descriptor, which must then stay open */
+    bool in_use;
+    int fd; /* descriptor of the journal, -1: not open */
     dev_t device;
     ino_t inode;
     const struct codec *codec; /* format of the journal */
     char *path;                /* path of the journal, with the suffix of its format */
     uint8_t file[FRAME_FILE_ID_BYTES];
-    bool create_logged; /* whether the journal's header is in the log, or synced */
-    bool exists;        /* whether the journal exists with its header */
-    struct buf header;  /* header frame of a new journal */
+    /* whether the journal's header survives a crash: it is in the commit log, or in the synced
+     * journal */
+    bool create_logged;
+    bool exists;       /* whether the journal exists with its header */
+    struct buf header; /* header frame of a new journal */
     uint64_t logged;
     uint64_t logged_h; /* hash of the last frame before `logged` */
     uint64_t end;
@@ -104,31 +110,39 @@ struct session {
     int64_t ts_us;
     uint64_t h;
     struct buf loose;
-    uint64_t loose_first_seq; /* seq of the first event in `loose` */
+    /* seq of the first event in `loose`, the bytes of level os that are not durable */
+    uint64_t loose_first_seq;
     uint32_t pending;
-    uint64_t last_group; /* group of the session's last record, and the record's index in it */
+    /* number of the group with the session's last record, and the record's index in this group */
+    uint64_t last_group;
     size_t last_record;
     /* whether a mark of level os is in the log, or in a group that is still pending (rule 3) */
     bool marked;
-    uint64_t mark_group; /* group of the last mark, or 0 if a later record ended it */
-    bool dirty;          /* whether the journal has bytes that no sync has covered */
-    /* offset up to which the journal was written to the disk, but not synced */
+    /* number of the group with the session's last mark of level os, or 0 if a later record made the
+     * mark unnecessary */
+    uint64_t mark_group;
+    bool dirty; /* whether the journal has bytes that no sync has covered */
+    /* offset up to which the kernel was asked to write the journal to the disk, without a sync */
     uint64_t written_back;
     struct ids ids;
     bool ids_loaded;
-    uint64_t changed; /* value of the store's change counter at the last write to the journal */
-    /* when the journal was last written (monotonic); idle journals are closed first */
+    /* value of store->changes when the journal was last written, so that tasks find sessions that
+     * changed */
+    uint64_t changed;
+    /* time in us when the journal was last written (monotonic); the journals that were idle longest
+     * are closed first */
     int64_t used_us;
 };
 
-/* Set why a session is refused or late. The session's lock is held. */
+/* Set the reason why the session refuses appends. The caller holds the session's lock. */
 void annal__session_set_refusal(struct session *session, const annal_error *why);
 
 /* Return the struct of a session, which is created at first use and exists until the store is
  * closed. */
 struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err);
 
-/* Call fn for each session; fn may lock it. Stops if fn returns below 0, and returns that. */
+/* Call fn for each session that this process has used; fn may lock the session. If fn returns below
+ * 0, stop, and return this result. */
 typedef annal_status (*session_fn)(void *arg, struct session *session, annal_error *err);
 annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err);
 void annal__sessions_done(annal_store *store);
@@ -167,7 +181,8 @@ void annal__session_let_go(annal_store *store, struct session *session);
 /* Return whether another process waits for the session. */
 bool annal__session_is_wanted(annal_store *store, const struct session *session);
 
-/* Write bytes into the journal at this offset, and create it if necessary. Lock held. */
+/* Write bytes into the session's journal at this offset; create the journal if it is missing. The
+ * caller holds the session's lock. */
 annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
                                   annal_slice bytes, annal_error *err);
 
@@ -180,25 +195,31 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
 annal_status annal__session_write_back(annal_store *store, struct session *session, uint64_t end,
                                        uint64_t piece_bytes, annal_error *err);
 
-/* Sync the journal if it has unsynced bytes, and events/ if it has new names. If the sync of the
- * journal fails, the session becomes late. Lock held. */
+/*
+ * Sync the journal if it has unsynced bytes, and events/ if it has new names. If the sync of the
+ * journal fails, the session becomes late: its journal must be written again. The caller holds the
+ * session's lock.
+ */
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err);
 
 /* Read and set, in the held list, whether the session has bytes of level os that no durable group
- * records as durable. Lock held, session owned or being released. */
+ * records as durable. The caller holds the session's lock, and owns or is releasing the session. */
 bool annal__session_is_loose(const annal_store *store, const struct session *session);
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
 
-/* Remove the first bytes of session->loose, and free its memory when it becomes empty. Lock
- * held. */
+/* Remove the first bytes of session->loose, which are durable, and free its memory when it becomes
+ * empty. The caller holds the session's lock. */
 void annal__session_drop_loose(struct session *session, size_t bytes);
 
-/* Open the journal again, after everything that the log has of the session was written to it and
- * synced; then write the loose bytes again. Lock held. */
+/* Open the journal again, after all records of the session in the log were written to it and
+ * synced; then write the bytes of level os again. The caller holds the session's lock. */
 annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err);
 
-/* Give up the ownership of a session whose journal's name belongs to another file, without reading
- * that file. Return false while records are pending or the descriptor is in use. Lock held. */
+/*
+ * Give up the ownership of a session whose journal's name belongs to another file, without reading
+ * that file. Return false while records wait to be written, or the descriptor is in use. The caller
+ * holds the session's lock.
+ */
 bool annal__session_forget(annal_store *store, struct session *session);
 
 /* Compose the path of a session's journal in one format. */
@@ -224,13 +245,14 @@ annal_status annal__store_journal_open(const annal_store *store, annal_slice ses
 bool annal__store_journal_is_double(const annal_store *store, annal_slice session,
                                     const struct codec *codec);
 
-/* Create the header of a new journal, with a random file id, and its frame and hash. */
+/* Create the header of a new journal, with a random file id, and encode it as a frame in *frame;
+ * *out_h is the hash of the frame. */
 annal_status annal__session_header_new(const annal_store *store, annal_slice session,
                                        const struct codec *codec, struct frame_header *out,
                                        struct buf *frame, uint64_t *out_h, annal_error *err);
 
-/* Begin a journal in this format, in memory. The session has no journal, and the log has no record
- * of it. Lock held. */
+/* Prepare a new journal in this format, in memory only; the first append writes it. The session has
+ * no journal, and the log has no record of it. The caller holds the session's lock. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err);
 

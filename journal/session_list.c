@@ -29,9 +29,11 @@ struct name {
     size_t session_bytes;
     uint64_t key; /* eight bytes of the id at which ids usually differ (make_keys()) */
     const struct codec *codec;
-    /* size of the file; 0: it is empty, removed or not a regular file, or `failed` is set */
+    /*
+     * size of the file in bytes; 0: the file is empty, removed or not regular, or `failed` is set
+     */
     uint64_t bytes;
-    int failed;  /* errno of the examination of the file, or 0 */
+    int failed;  /* errno with which the file could not be examined, or 0 */
     bool denied; /* whether the permissions of the file deny this user to read it */
 };
 
@@ -179,7 +181,7 @@ static void look_at_all(const struct look *all)
         (void)look_at_names(&second);
 }
 
-/* Return whether the session of this name also has the next name, and the next name is its
+/* Return whether the next name in the list belongs to the same session, and is the name of its
  * journal. */
 static bool is_next_right(const struct look *look, size_t i)
 {
@@ -214,7 +216,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         }
         if (!many)
             look_at(look, name);
-        /* the listing fails, because it must not omit a session that exists */
+        /* fail: the list must not omit a session that exists */
         if (name->failed != 0) {
             errno = name->failed;
             return annal__fail_errno(err, "cannot examine %s/%s", look->directory,

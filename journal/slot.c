@@ -25,7 +25,9 @@
 /* longest sleep of a process that waits for a session, in microseconds: an owner that was killed
  * wakes no waiter */
 #define WAIT_SLICE_US 50000
-/* wait for an owner that has not answered an earlier request to overwrite its log */
+/*
+ * maximum wait, in us, for an owner that has not answered an earlier request to overwrite its log
+ */
 #define OWED_US 500000
 
 /* Least wait for locks/claim in microseconds, whatever the limit of the store, because locks/claim
@@ -181,13 +183,13 @@ static annal_status other_read(annal_store *store, struct other *other, annal_er
         return status;
     annal__say(store, ANNAL_LOG_WARNING,
                "the first block of commit log %02" PRIu32
-               " is damaged; it is written again from its copy",
+               " is damaged; this block is written again from its copy",
                other->number);
     return annal__log_mend(&other->log, err);
 }
 
-/* Return whether the log is locked only by a process that tests its lock (log_inspect.c). An owner,
- * or a process that recovers the log, locks it exclusively. */
+/* Return whether the log is locked only by a process that tests its lock for a moment
+ * (log_inspect.c). An owner, or a process that recovers the log, locks it exclusively. */
 static bool is_looked_at(annal_store *store, const struct other *other)
 {
     struct buf path = {0};
@@ -205,14 +207,15 @@ static bool is_empty(const struct other *other)
     return other->bound && atomic_load(&other->held.header->state) == HELD_EMPTY;
 }
 
-/* Take locks/claim, waiting until the deadline (monotonic). */
+/* Take the lock locks/claim, under which slots and sessions are taken; wait until the deadline at
+ * most (monotonic). */
 static annal_status take_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     return annal__filelock_take(store, &store->claim_lock, deadline_us, CLAIM_LEAST_US, err);
 }
 
-/* Take locks/claim, waiting for CLAIM_LEAST_US, or less if the store may wait less: for work that
- * the next process can do as well. */
+/* Take the lock locks/claim for work that another process can do later as well: wait at most
+ * CLAIM_LEAST_US, and less if the store may wait less. */
 static annal_status take_claim_if_idle(annal_store *store)
 {
     int64_t deadline_us = annal__store_now_us(store) + CLAIM_LEAST_US;
@@ -459,8 +462,8 @@ uint32_t annal__slots_find_redone(annal_store *store)
     return redone;
 }
 
-/* Return whether the owner of a log is dead: no process has locked it, or a process is recovering
- * it. */
+/* Return whether the owner of a log is dead: no process has locked the log, or the process that has
+ * locked it is recovering it. */
 static bool is_dead(annal_store *store, uint32_t number, struct log *log)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -511,7 +514,7 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
         if (status == ANNAL_OK && (which == SLOTS_ALL || is_dead(store, list->numbers[i], &log)))
             status = each_record(&log, fn, arg, err);
         else if (status == ANNAL_ERR_NOTFOUND)
-            status = ANNAL_OK; /* the log was empty, and its owner removed it */
+            status = ANNAL_OK; /* ignore the failure: the log was empty, and its owner removed it */
         annal__log_close(&log);
     }
     annal__buf_done(&path);
@@ -565,12 +568,12 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
 
 enum found {
     FOUND_NONE,
-    FOUND_EMPTY, /* an empty slot, which is locked now */
+    FOUND_EMPTY, /* a slot whose log needs no recovery; this process has locked the log */
     FOUND_DEAD,  /* a slot whose log must be recovered first */
     FOUND_FRESH  /* a new log of this process, which now has a number */
 };
 
-/* Try to lock one existing slot. locks/claim is held. */
+/* Try to lock one existing slot. The caller holds the lock locks/claim. */
 static enum found try_slot(annal_store *store, uint32_t number, struct other *out_other)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -583,7 +586,7 @@ static enum found try_slot(annal_store *store, uint32_t number, struct other *ou
     return FOUND_NONE;
 }
 
-/* Rename the log to the lowest free number. locks/claim is held. */
+/* Rename the log to the lowest free number. The caller holds the lock locks/claim. */
 static annal_status publish_log(annal_store *store, struct log *log, uint32_t *out_number,
                                 annal_error *err)
 {
@@ -658,8 +661,8 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     return status;
 }
 
-/* Look for an empty or dead slot, once, from number `from` on; if none exists, give the log `fresh`
- * a number, if it is open. Takes locks/claim. */
+/* Look once for a slot that is empty, or whose process is dead, from number `from` on. If none
+ * exists and the log `fresh` is open, give it a number. Takes the lock locks/claim. */
 static annal_status claim_once(annal_store *store, struct slot_list *list, uint32_t from,
                                struct log *fresh, int64_t deadline_us, enum found *out_found,
                                struct other *out_other, annal_error *err)
@@ -754,7 +757,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     struct log fresh = {.fd = -1};
-    uint32_t from = 0; /* number below which slots turned out not to be usable */
+    uint32_t from = 0; /* number of the first slot to try; lower slots could not be used */
     bool ours = false;
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: out of memory");
@@ -790,7 +793,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
     return status;
 }
 
-/* Fail because another thread did not claim a slot in time. If that thread waits for locks/claim,
+/* Fail because another thread did not get a slot in time. If that thread waits for locks/claim,
  * name the process that holds locks/claim. */
 static annal_status refuse_claiming(annal_store *store, annal_error *err)
 {
@@ -804,9 +807,9 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
 }
 
 /*
- * Claim a slot for this store object, unless it has one, waiting until the deadline (monotonic);
- * recovers the slots of dead processes that it finds. One thread claims; the others wait for it
- * until their own deadlines, and claim themselves if it failed.
+ * Take a slot (commit log and held list) for this store object, unless it has one, waiting until
+ * the deadline (monotonic); recovers the slots of dead processes that it finds. One thread does
+ * this; the others wait for it until their own deadlines, and try themselves if it failed.
  */
 static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_error *err)
 {
@@ -880,7 +883,8 @@ annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_er
     if (status == ANNAL_OK) {
         status = sync_name(store, &store->slot.held, err);
         if (status < 0)
-            /* it is unknown which of the two logs has the name after a power cut */
+            /* after a power cut, either of the two logs may have the name, so neither can be
+             * written */
             log->state = LOG_BROKEN;
     }
     annal__slot_drop_log(store, fresh);
@@ -969,7 +973,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
             ", which has ended, but a process that it forked keeps the lock; end that process",
             ANNAL_FMT(session), pid);
     return annal__fail(err, ANNAL_ERR_BUSY,
-                       "session '%.*s' is in use by %s, which did not release it in time",
+                       "session '%.*s' is in use by %s, which did not release the session in time",
                        ANNAL_FMT(session), annal__lock_holder_name(pid, name));
 }
 
@@ -1023,16 +1027,17 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     const struct stat log = {.st_dev = other->log.device, .st_ino = other->log.inode};
     bool known = read && annal__held_is_for(&other->held, store->boot, &log);
     if (known && annal__held_find(&other->held, session) < 0)
-        return ANNAL_OK; /* only other sessions were stopped */
+        return ANNAL_OK; /* the recovery of this log stopped only for other sessions */
     if (!known)
-        annal__error_context(err, "session '%.*s' %s events in commit log %02" PRIu32 "%s",
-                             ANNAL_FMT(session), entry >= 0 ? "has" : "may have", other->number,
-                             read ? "" : ", move it out of the store to continue without them");
+        annal__error_context(
+            err, "session '%.*s' %s events in commit log %02" PRIu32 "%s", ANNAL_FMT(session),
+            entry >= 0 ? "has" : "may have", other->number,
+            read ? "" : ", move this log out of the store to continue without these events");
     return status;
 }
 
-/* Try once to take the session, under locks/claim: either it is in our held list now, or *out_other
- * owns it and was asked to release it. */
+/* Try once to take the session, holding locks/claim: on success it is in the held list of this
+ * process; otherwise *out_other owns it, and was asked to release it. */
 static annal_status take_once(annal_store *store, struct slot_list *list, annal_slice session,
                               int64_t deadline_us, struct other *out_other, int *out_entry,
                               bool *out_found, uint32_t *out_held_index, annal_error *err)
@@ -1131,8 +1136,8 @@ void annal__slot_let_on(annal_store *store)
 /* A slot whose owner was asked to overwrite its log. */
 struct asked {
     uint32_t number;
-    uint32_t wanted; /* value of wipe_done with which it answers */
-    bool is_overdue; /* whether it has not answered an earlier request */
+    uint32_t wanted; /* value that the owner stores in wipe_done as its answer */
+    bool is_overdue; /* whether the owner has not answered an earlier request */
 };
 
 struct wipe {
@@ -1141,7 +1146,7 @@ struct wipe {
     /* logs that were not overwritten, and why: "commit log 03 of process 1234 (stopped), until …;
      * commit log …" */
     struct buf left;
-    bool removed; /* whether a log was removed */
+    bool removed; /* whether a log that no process owns was removed */
     struct slot_list list;
     struct asked asked[SLOTS_MAX];
     size_t asked_count;

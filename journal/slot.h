@@ -21,9 +21,9 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
                               uint32_t *out_held_index, annal_error *err);
 
 /*
- * Keep a session from all other processes, for a caller that has no slot and cannot create one
- * because the disk is full: locks/claim is held until annal__slot_let_on(). Fails with
- * ANNAL_ERR_BUSY if a process owns the session, after asking it to release the session.
+ * Prevent all other processes from taking a session, for a caller that has no slot and cannot
+ * create one because the disk is full: the lock locks/claim is held until annal__slot_let_on().
+ * Fails with ANNAL_ERR_BUSY if a process owns the session, after asking it to release the session.
  */
 annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal_error *err);
 void annal__slot_let_on(annal_store *store);
@@ -38,8 +38,8 @@ annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, str
 annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err);
 void annal__slot_drop_log(annal_store *store, struct log *fresh);
 
-/* Mark the slot as empty and release it. Every event of its log is in a synced journal, and the log
- * records this. */
+/* Mark the slot as empty, and unlock it for other processes. Every event of its log is in a synced
+ * journal, and the log records this. */
 void annal__slot_leave(annal_store *store);
 
 /*
@@ -77,9 +77,9 @@ uint32_t annal__slots_find_redone(annal_store *store);
 uint32_t annal__slot_holder(const annal_store *store, uint32_t number);
 
 /*
- * Call fn for each record that is not released, in every log or, with SLOTS_DEAD, in the logs of
- * dead processes that are not recovered yet. Stops if fn returns below 0, and returns this status,
- * or the reason why a log cannot be read.
+ * Call fn for each record that recovery may still need, in every log or, with SLOTS_DEAD, in the
+ * logs of dead processes that are not recovered yet. Stops if fn returns below 0, and returns this
+ * status, or the reason why a log cannot be read.
  */
 enum slots_which { SLOTS_ALL, SLOTS_DEAD };
 typedef annal_status (*slot_record_fn)(void *arg, const struct record *record, annal_error *err);

@@ -71,7 +71,8 @@ static annal_status take_lock(annal_store *store, int fd, int operation, annal_e
     for (int64_t left_us = annal__store_wait_ms(store) * INT64_C(1000);
          io->flock(io->arg, fd, operation | LOCK_NB) < 0; left_us -= LOCK_AGAIN_US) {
         if (errno != EWOULDBLOCK)
-            return annal__fail_errno(err, "lock sources/ of store %s", annal_store_path(store));
+            return annal__fail_errno(err, "cannot lock sources/, the copies of logs in store %s",
+                                     annal_store_path(store));
         if (annal__store_may_wait(store, left_us) <= 0)
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "another process is using the copies of logs, sources/ of store %s",
@@ -94,10 +95,11 @@ annal_status annal__sources_open(annal_store *store, int operation, int *out_fd,
         fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY | O_DIRECTORY, 0);
     }
     if (status == ANNAL_OK && fd < 0)
-        status = errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND,
-                                               "the store has no copies "
-                                               "of logs")
-                                 : annal__fail_errno(err, "open %s", path.ptr);
+        status = errno == ENOENT
+                     ? annal__fail(err, ANNAL_ERR_NOTFOUND,
+                                   "store %s has no copies of logs (directory sources/)",
+                                   annal_store_path(store))
+                     : annal__fail_errno(err, "cannot open the copies of logs in %s", path.ptr);
     if (status == ANNAL_OK)
         status = take_lock(store, fd, operation, err);
     if (status == ANNAL_OK)
@@ -156,7 +158,7 @@ static annal_status read_names(annal_store *store, struct names *names, annal_er
     struct buf path = {0};
     annal_status status = path_of(store, "", &path, err);
     if (status == ANNAL_OK && io->list(io->arg, path.ptr, collect, names) < 0 && errno != ENOENT)
-        status = annal__fail_errno(err, "list %s", path.ptr);
+        status = annal__fail_errno(err, "cannot list the copies of logs in %s", path.ptr);
     if (status == ANNAL_OK && names->no_memory)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "list the copies of logs: out of memory");
     if (names->count > 1)
@@ -222,7 +224,7 @@ static int drop_one(void *arg, const char *text, const annal__source_name *name)
             annal__sources_each(drop->store, annal_slice_of(first), drop_one, &others, drop->err);
     }
     if (status == ANNAL_OK && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
-        status = annal__fail_errno(drop->err, "remove %s", path.ptr);
+        status = annal__fail_errno(drop->err, "cannot remove %s, a copy of a log", path.ptr);
     annal__buf_done(&path);
     return status;
 }

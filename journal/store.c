@@ -232,12 +232,14 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     if (options == NULL)
         options = &defaults;
     if (path == NULL || path[0] == '\0')
-        return annal__fail(err, ANNAL_ERR_INVALID, "open a store: its path is empty");
+        return annal__fail(err, ANNAL_ERR_INVALID, "open a store: the path of the store is empty");
 
     annal_store *store = annal__zalloc(sizeof *store);
     if (store == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: out of memory", path);
-    /* a slot whose log may contain events that are in no journal, or SLOTS_MAX */
+    /*
+     * number of a slot whose log may contain events that are in no journal, or SLOTS_MAX for none
+     */
     uint32_t missing = SLOTS_MAX;
     annal_status status = init_store(store, options, seams, err);
     if (status < 0)
@@ -303,15 +305,15 @@ static annal_status release_if_owned(void *arg, struct session *session, annal_e
         if (err != NULL)
             *err = failure;
     }
-    return ANNAL_OK; /* the other sessions are released all the same */
+    return ANNAL_OK; /* continue after a failure, so that all other sessions are released */
 }
 
-/* Release the slot, after a checkpoint. Sessions that cannot be released stay in the held list, and
- * the log is redone when the store is opened next. */
+/* Release this store object's slot, after a checkpoint. Sessions that could not be released stay in
+ * the held list, and are recovered from the log when the store is opened next. */
 static annal_status leave_slot(annal_store *store, annal_error *err)
 {
     struct leaving leaving = {.store = store};
-    (void)annal__commit_take_broken(store); /* this failure was logged when it happened */
+    (void)annal__commit_take_broken(store); /* forget the failure: it was logged when it happened */
     annal_status status = annal_checkpoint(store, err);
     annal_error *first = status < 0 ? NULL : err;
     (void)annal__session_each(store, release_if_owned, &leaving, first);

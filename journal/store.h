@@ -31,9 +31,9 @@
 #define PATH_BYTES_MAX  8192
 /* descriptors of the process's limit that are left to the program and to SQLite */
 #define DESCRIPTORS_RESERVED 64
-/* bytes of the disk that are kept free by default */
+/* number of bytes of the disk that are kept free by default */
 #define FREE_RESERVE_BYTES ((uint64_t)16 << 20)
-/* on a small disk, at most this part of it is kept free */
+/* on a small disk, at most the disk's size divided by this number is kept free */
 #define FREE_RESERVE_PART 16u
 
 /* Interfaces that tests replace by their own. */
@@ -48,7 +48,9 @@ struct slot {
     pthread_mutex_t lock;
     pthread_cond_t moved; /* signaled when a thread has finished claiming */
     bool claiming;        /* whether a thread is claiming a slot; guarded by lock */
-    _Atomic bool claimed; /* whether number, log and held are set; then log belongs to the leader */
+    /* whether number, log and held are set (this store object has a slot); then only the leader
+     * uses log */
+    _Atomic bool claimed;
     uint32_t number;
     struct log log;
     struct held held;
@@ -56,9 +58,9 @@ struct slot {
 
 struct task_state {
     annal__keeper_task task;
-    int64_t due_us; /* time before which the task does not run (monotonic) */
-    /* time at which the task runs even if appends continue (monotonic); 0: no change since its last
-     * run */
+    int64_t due_us; /* time before which the task does not run, in us (monotonic) */
+    /* time in us at which the task runs even if appends continue (monotonic); 0: no change since
+     * its last run */
     int64_t latest_us;
     uint64_t ran_at_change;
 };
@@ -69,10 +71,11 @@ struct keeper {
     _Atomic bool is_stopping;
     /* whether the keeper may sleep for long, so that an append must wake it */
     _Atomic bool idle;
-    _Atomic uint32_t local_word; /* futex on which it sleeps before a slot is claimed */
+    /* futex on which the keeper sleeps until this process has a slot */
+    _Atomic uint32_t local_word;
     _Atomic uint32_t
-        /* futex on which it sleeps: local_word or, after a slot is claimed, the word in the held
-         * list */
+        /* futex on which the keeper sleeps: local_word or, after this process has a slot, the word
+         * in its held list */
         *_Atomic wakeup_word;
     pthread_mutex_t round; /* held during a round; guards the members below */
     struct task_state tasks[TASKS_MAX];
@@ -81,11 +84,12 @@ struct keeper {
     int64_t no_yield_us; /* time before which tasks do not yield the processor (monotonic) */
     /* whether the last task stopped early, because the keeper had other work */
     bool has_task_yielded;
-    /* when the log was last checkpointed, or had nothing to checkpoint (monotonic) */
+    /* time in us when the keeper last synced all journals, or found nothing to sync (monotonic) */
     int64_t rotated_us;
     /* time before which a failed checkpoint or write is not retried (monotonic); 0: none failed */
     int64_t retry_us;
-    uint64_t rotated_group; /* last group that a checkpoint of the keeper has released */
+    /* number of the last group whose journals a checkpoint of the keeper has synced */
+    uint64_t rotated_group;
 };
 
 /* Waiting time of the store object (journal/sys/seam.h). */
@@ -93,13 +97,13 @@ struct waits {
     pthread_mutex_t lock;
     /* Guarded by lock. */
     int64_t limit_us;  /* maximum of waited_us; INT64_MAX: no limit */
-    int64_t waited_us; /* microseconds waited, without the threads that are waiting now */
+    int64_t waited_us; /* time in us that threads have waited in total, without the present wait */
     uint32_t threads;  /* number of threads that are waiting now */
-    int64_t since_us;  /* when the first of these threads began to wait (monotonic) */
+    int64_t since_us;  /* time in us since when at least one thread is waiting (monotonic) */
 };
 
 struct annal_store {
-    /* Set once, when the store is opened. */
+    /* Members that are set once, when the store is opened. */
     const struct io *io;
     const struct clock *clock;
     uint8_t boot[16];
@@ -110,7 +114,7 @@ struct annal_store {
     uint32_t batch_ms;
     uint32_t wait_ms;
     uint64_t region_bytes;
-    /* bytes of the disk that are kept free; 0 before the size of the disk is known */
+    /* number of bytes of the disk that are kept free; 0 before the size of the disk is known */
     uint64_t keep_free_bytes;
     annal_log_fn log;
     void *log_arg;
@@ -141,17 +145,21 @@ struct annal_store {
     /* Held while events/ is synced, so that a thread that then finds events_dirty false can rely on
      * it. */
     pthread_mutex_t events_lock;
-    _Atomic bool events_dirty;       /* whether names in events/ are not synced */
-    _Atomic uint64_t changes;        /* counter that rises with each change of a journal */
-    _Atomic int64_t appended_us;     /* when events were last written to a journal (monotonic) */
-    _Atomic uint32_t loose_sessions; /* number of sessions with loose bytes (level_os.h) */
+    _Atomic bool events_dirty; /* whether names in events/ are not synced */
+    /* number of changes of journals so far; session->changed refers to it */
+    _Atomic uint64_t changes;
+    /* time in us when events were last written to a journal (monotonic) */
+    _Atomic int64_t appended_us;
+    /* number of sessions with bytes of level os that are not durable (level_os.h) */
+    _Atomic uint32_t loose_sessions;
     /* number of sessions whose journal must be written again (failure.h) */
     _Atomic uint32_t late_sessions;
     _Atomic uint32_t open_writers;
     _Atomic bool tombstones; /* whether tombstones may exist, to be removed when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;
-    _Atomic uint64_t log_region_bytes; /* bytes of a region of our log; 0: no slot is claimed */
+    /* size of a region of this store object's log, in bytes; 0: it has no slot yet */
+    _Atomic uint64_t log_region_bytes;
 
     struct tails_place tails;
     struct strays strays;

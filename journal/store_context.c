@@ -277,7 +277,7 @@ annal_status annal__store_check(const annal_store *store, annal_error *err)
 {
     if (annal__store_was_forked(store))
         return annal__fail(err, ANNAL_ERR_CLOSED,
-                           "this store was opened by process %d; open it again after fork()",
+                           "this store was opened by process %d; open the store again after fork()",
                            (int)store->pid);
     return ANNAL_OK;
 }

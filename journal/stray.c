@@ -13,14 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* maximum number of strays that are logged one by one; all others share one more message */
+/* maximum number of strays (files that are not the journal of the session in their name) that are
+ * logged one by one; one more message is logged for all others */
 #define SAID_MAX 8
 
 /* ---- One file ---- */
 
 struct found {
     bool is_present; /* whether the file exists and is not empty */
-    bool denied;     /* whether this user may not read it */
+    bool denied;     /* whether this user may not read the file */
     bool has_header;
     struct frame_header header;
     char bytes[FRAME_ENVELOPE_BYTES]; /* bytes of the file, into which `header` points */
@@ -127,7 +128,7 @@ static bool is_strange(const annal_store *store, const char *name, annal_error *
         return false;
     (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,
                       "events/ contains '%.300s', which is not the name of a session's journal: "
-                      "move it out of the store",
+                      "move this file out of the store",
                       name);
     return true;
 }
@@ -151,7 +152,7 @@ static void say(annal_store *store, annal_slice name, const char *sentence)
         annal__say(store, ANNAL_LOG_WARNING,
                    "further journals are left out: 'annal doctor' lists all");
     else if (!known)
-        annal__say(store, ANNAL_LOG_WARNING, "left out: %s", sentence);
+        annal__say(store, ANNAL_LOG_WARNING, "a journal is left out: %s", sentence);
 }
 
 bool annal__stray_is(annal_store *store, annal_slice session)

@@ -38,7 +38,7 @@ annal_status annal__stray_fail_denied(annal_error *err, annal_slice session);
 /* The strays that a store object has reported to the log callback. */
 struct strays {
     pthread_mutex_t lock;
-    struct buf said; /* names of reported files, each with its NUL */
+    struct buf said; /* names of the files that were reported, each followed by a NUL */
     unsigned count;
     _Atomic bool denied; /* whether a journal was omitted because this user may not read it */
 };

@@ -99,8 +99,8 @@ struct forgetting {
     int failed; /* errno of the last failure, or 0 */
 };
 
-/* Return whether the file is a saved piece of this session: two numbers follow the session's id,
- * which may contain dots itself. */
+/* Return whether the name belongs to a saved piece of this session's journal:
+ * SESSION.NUMBER.NUMBER…. The session's id may contain dots itself. */
 static bool is_piece_of(const char *name, annal_slice session)
 {
     const char *at = name + session.len;

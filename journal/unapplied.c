@@ -15,9 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BUCKETS    1024u
-#define SETTLE_US  5000 /* microseconds between two readings of the logs */
-#define NAMED_MOST 4    /* maximum number of sessions that a message names */
+#define BUCKETS 1024u
+/*
+ * pause between two readings of the logs, in us: a process may be writing a group to its journals
+ */
+#define SETTLE_US  5000
+#define NAMED_MOST 4 /* maximum number of sessions that a message names */
 
 /* A journal for which the logs contain records. */
 struct named {
@@ -60,7 +63,8 @@ static annal_status note_record(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
-/* Add the events of a session that are in the logs and not in its journal. */
+/* Add the session's events that are in commit logs, but not in its journal, to the counts in
+ * unseen. */
 static void count(struct unseen *unseen, const struct named *named)
 {
     annal_session_info info = {0};
@@ -123,11 +127,12 @@ void annal__unapplied_warn(annal_store *store, uint32_t missing)
                    "some events may be only in a commit log that cannot be read: %s", err.message);
     describe(unseen, what, sizeof what);
     if (unseen->events > 0 && missing != SLOTS_MAX)
-        annal__say(store, ANNAL_LOG_WARNING, "%s; they are shown when %s has recovered it", what,
+        annal__say(store, ANNAL_LOG_WARNING,
+                   "%s; these events are shown when %s has recovered the commit log", what,
                    annal__lock_holder_name(annal__slot_holder(store, missing), name));
     else if (unseen->events > 0)
-        annal__say(store, ANNAL_LOG_WARNING, "%s; to see them, open the store for writing once",
-                   what);
+        annal__say(store, ANNAL_LOG_WARNING,
+                   "%s; to see these events, open the store for writing once", what);
     annal__buf_done(&unseen->text);
     annal__free(unseen);
 }
@@ -148,7 +153,7 @@ annal_status annal__unapplied_settle(annal_store *store, annal_error *err)
             break;
         describe(unseen, what, sizeof what);
         if (annal__store_may_wait(store, deadline_us - annal__store_now_us(store)) <= 0)
-            status = annal__fail(err, ANNAL_ERR_BUSY, "%.400s", what);
+            status = annal__fail(err, ANNAL_ERR_BUSY, "%.400s; try again", what);
         else
             annal__store_wait(store, SETTLE_US);
     }

@@ -50,8 +50,8 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
     return true;
 }
 
-/* Return whether this process may use the page: it is of this boot and version, or of an earlier
- * boot, in which case it is taken over (rule 6). */
+/* Return whether this process may use the page: a process of this boot and version wrote it, or it
+ * is of an earlier boot, and then this process writes the present boot into it (rule 6). */
 static bool claim(const annal_store *store, struct wakeup_page *page)
 {
     uint64_t boot[2];
@@ -88,8 +88,8 @@ failed:
     return NULL;
 }
 
-/* Map the file that has the name now, unless it is the mapped file (rule 7). With `make`, create it
- * if it is missing. Lock held. */
+/* Map the file that has the name locks/bell now, unless it is mapped already (rule 7). With `make`,
+ * create it if it is missing. The caller holds wakeup->lock. */
 static void look_at_name(annal_store *store, const char *path, bool make)
 {
     const struct io *io = store->io;
@@ -115,7 +115,8 @@ static void check_map(annal_store *store, int64_t now_us, bool make)
     struct wakeup *wakeup = &store->wakeup;
     struct buf path = {0};
     if (pthread_mutex_trylock(&wakeup->lock) != 0)
-        return; /* another thread is checking the name */
+        /* another thread is already checking whether the name still belongs to the mapped file */
+        return;
     if (annal__store_path(store, &path, "locks", "bell", NULL) == ANNAL_OK)
         look_at_name(store, path.ptr, make);
     atomic_store(&wakeup->checked_us, now_us == 0 ? 1 : now_us);

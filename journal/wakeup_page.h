@@ -95,9 +95,11 @@ struct wakeup_map {
 
 /* The mappings of the wakeup page of a store object. */
 struct wakeup {
-    pthread_mutex_t lock;           /* held while the file is mapped */
+    /* held while a thread checks the file's name and maps the file */
+    pthread_mutex_t lock;
     struct wakeup_map *_Atomic map; /* newest mapping; NULL: no page could be mapped */
-    /* when the name was last compared with the mapped file (monotonic); 0: never */
+    /* time in us when the name locks/bell was last compared with the mapped file (monotonic); 0:
+     * never */
     _Atomic int64_t checked_us;
 };
 
@@ -109,9 +111,9 @@ struct wakeup_entry {
 };
 
 enum wakeup_found {
-    WAKEUP_NOTHING, /* no process has taken this ticket yet */
+    WAKEUP_NOTHING, /* no process has taken this ticket: no later entry exists */
     WAKEUP_ENTRY,
-    WAKEUP_NOT_YET, /* a process has taken the ticket and not stamped the entry yet */
+    WAKEUP_NOT_YET, /* a process has taken the ticket, but has not completed its entry yet */
     WAKEUP_LOST     /* the entry was overwritten, or is invalid (rule 3) */
 };
 

@@ -62,14 +62,17 @@ struct annal_writer {
     bool is_lease_exempt;
 
     /* Guarded by the session's lock. */
-    /* seq of its last event of level batch; 0: the writer is not in session->lossy */
+    /* seq of the writer's last event of level batch; 0: the writer is not in session->lossy */
     uint64_t batched_seq;
-    uint64_t lost_seq; /* seq of the first event that was refused; 0: none, or it was reported */
+    /* seq of the writer's first event that was refused; 0: none was, or it was reported */
+    uint64_t lost_seq;
     /* whether an append has reported the loss; until the next append, annal_writer_sync() reports
      * it, too */
     bool is_loss_reported;
-    uint64_t doubt_seq;        /* seq of the first event whose fate is unknown, or 0 */
-    bool loose;                /* whether it wrote events of level os, or found them as copies */
+    /* seq of the writer's first event of which it is unknown whether it was written, or 0 */
+    uint64_t doubt_seq;
+    /* whether the writer wrote events of level os, or found them in the journal as copies */
+    bool loose;
     struct annal_writer *next; /* next writer in session->lossy */
     struct buf frames;         /* frames of the append that is running */
 };
@@ -89,9 +92,10 @@ struct append {
     annal_level level;
     annal_expect expect;
     uint64_t expected_seq;
-    uint64_t h; /* hash that the last event must have; 0: any */
+    uint64_t h; /* hash that the journal's last event must have before the append; 0: any */
     uint64_t data_bytes;
-    bool is_copy; /* whether the events were in the journal already */
+    /* whether all events were in the journal already, from an earlier append with the same ids */
+    bool is_copy;
 };
 
 annal_status annal_writer_open(annal_store *store, annal_slice session,
@@ -299,8 +303,8 @@ static annal_status check_space(const struct append *append, annal_error *err)
     errno = ENOSPC;
     return annal__fail_errno(
         err,
-        "append to store %.200s: refused, nothing was written: %.1f MiB of its disk are free, "
-        "this needs %.1f, and %.1f are kept free (--keep-free, keep_free_bytes)",
+        "append to store %.200s: refused, nothing was written: %.1f MiB of its disk are free, the "
+        "append needs %.1f, and %.1f are kept free (--keep-free, keep_free_bytes)",
         store->path, mib(free_bytes), mib(needed - keep), mib(keep));
 }
 
@@ -533,8 +537,8 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
     status = open_scan(append, &scan, err);
     if (status < 0)
         return status;
-    /* The draft whose id was found is draft number with_id, so the copy begins with_id events
-     * earlier. */
+    /* The event at offset has the id of the draft with_id. If all drafts were appended together,
+     * the first one is therefore with_id events before it: compare from there. */
     annal_event event;
     status = annal__scan_h_before(&scan, offset, &h_before, err);
     if (status == ANNAL_OK) {
@@ -572,8 +576,8 @@ static annal_status find_copies_behind(struct append *append, uint64_t seq, uint
     if (status == ANNAL_OK)
         status = compare_drafts(append, &scan, &same, out_seq, err);
     annal__scan_done(&scan);
-    /* In a fork after this seq, the next events are not its copies: events of ancestors are not
-     * compared. */
+    /* in a fork whose fork point is after this seq, the next events belong to ancestors, and are
+     * not compared */
     same = same && *out_seq == seq + 1;
     return status < 0 ? status : same ? ANNAL_END : ANNAL_OK;
 }
@@ -592,7 +596,8 @@ static annal_status check_expected(struct append *append, uint64_t *out_seq, ann
             return status;
     }
     return annal__fail(err, ANNAL_ERR_CONFLICT,
-                       "append to session '%s': it ends at seq %" PRIu64 ", not at %" PRIu64,
+                       "append to session '%s': the session ends at seq %" PRIu64
+                       ", not at %" PRIu64,
                        session->id, session->seq, expected);
 }
 
@@ -630,8 +635,8 @@ static annal_status encode(struct append *append, struct advance *advance, annal
             append->session->codec->encode_event(frames, draft, &place, &advance->h);
         if (status == ANNAL_ERR_LIMIT)
             return annal__fail(err, status,
-                               "append to session '%s': more than %u bytes in the format of its "
-                               "journal",
+                               "append to session '%s': its events take more than %u bytes in the "
+                               "format of its journal",
                                append->session->id, ANNAL_APPEND_BYTES_MAX);
         if (status < 0)
             return annal__fail(err, status, "append to session '%s': out of memory",
@@ -766,8 +771,8 @@ static annal_status check_health(const struct session *session, annal_error *err
         return ANNAL_OK;
     if (err != NULL)
         *err = *session->refusal;
-    /* the status says that the append is refused, even if the refusal says that earlier events are
-     * unknown */
+    /* the status must say that this append is refused: the status of the stored reason may say that
+     * the fate of earlier events is unknown */
     return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
 }
 
@@ -794,16 +799,19 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
             status = check_expected(append, out_seq, err);
         if (status == ANNAL_OK && !append->writer->is_lease_exempt)
             status = annal__lease_check(append->store, session, append->h, err);
-        /* The lock may have been released while waiting: another thread may have released the
-         * session. */
+        /* These checks may have released the session's lock while they waited, so another thread
+         * may have changed the session. */
     } while (status == ANNAL_OK &&
              (session->state != SESSION_OWNED || check_health(session, NULL) < 0 ||
               append->writer->lost_seq != 0));
     return status;
 }
 
-/* Append the events, or find that they are in the journal already. *out_group is the group to wait
- * for, or NULL. ANNAL_END: the current group is full, and nothing was done. Session's lock held. */
+/*
+ * Append the events, or find that they are in the journal already. *out_group is the group to wait
+ * for, or NULL. ANNAL_END: the current group is full, and nothing was done. The caller holds the
+ * session's lock.
+ */
 static annal_status append_locked(struct append *append, int64_t deadline_us, uint64_t *out_seq,
                                   struct group **out_group, annal_error *err)
 {
@@ -852,8 +860,8 @@ static annal_status sync_all(annal_store *store, annal_error *err)
     annal_status status = annal__store_check_writable(store, err);
     if (status < 0)
         return status;
-    /* annal__level_os_sync() writes groups of its own; if one is refused, only the number of
-     * refusals shows it. */
+    /* annal__level_os_sync() may write groups; whether one of them was refused is visible only in
+     * the number of refusals */
     uint64_t refusals = annal__commit_refusals(store);
     status = annal__level_os_sync(store, err);
     if (status == ANNAL_OK)
@@ -869,7 +877,8 @@ static annal_status sync_all(annal_store *store, annal_error *err)
 static annal_status wait_for_group(struct append *append, struct group *group, annal_error *err)
 {
     annal_store *store = append->store;
-    /* The earlier copy is in its journal; it has level sync after everything is synced. */
+    /* The events are in the journal from an earlier append, perhaps not synced; syncing everything
+     * gives them level sync. */
     if (append->is_copy && append->level == ANNAL_LEVEL_SYNC)
         return sync_all(store, err);
     if (group == NULL)
@@ -955,8 +964,11 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
 
 /* ---- The fate of earlier events ---- */
 
-/* Find the first events of this writer that were refused, and whose fate is unknown. All groups
- * with its events have ended. *why is set if such an event exists. Session's lock held. */
+/*
+ * Find the first event of this writer that was refused, and the first whose fate is unknown. All
+ * groups with its events have ended. *why is set if such an event exists. The caller holds the
+ * session's lock.
+ */
 static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_error *why)
 {
     const struct session *session = writer->session;
@@ -1007,8 +1019,8 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     pthread_mutex_lock(&session->lock);
     bool loose = writer->loose;
     pthread_mutex_unlock(&session->lock);
-    /* The failure does not say whose events were lost; at level os they may be events of this
-     * writer. */
+    /* A failure of the sync does not show whose events were lost; those of level os may be this
+     * writer's. */
     status = loose ? sync_all(store, &failure) : annal__commit_flush(store, &failure);
     pthread_mutex_lock(&session->lock);
     find_fate(writer, &result, &why);

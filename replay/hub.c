@@ -24,10 +24,12 @@ struct hub_node {
     uint64_t end_seq; /* seq up to which the session was announced to the tails */
     uint64_t end_h;   /* hash of the last event when the journal was examined */
     uint64_t end_h_seq;
-    /* last seq of the journal at the last look, if it is not announced yet; else 0 */
+    /* last seq of the journal when it was last examined, if that event was not announced to the
+     * tails yet; else 0 */
     uint64_t found_seq;
-    uint64_t bytes; /* bytes of the journal when it was examined */
-    uint64_t look;  /* number of the last look that found the session in the store */
+    uint64_t bytes; /* size of the journal when it was examined, in bytes */
+    /* number of the last examination of all journals that found the session in the store */
+    uint64_t look;
     /* number of listeners that name the session and do not look at its journal themselves */
     uint32_t watched;
 };
@@ -42,17 +44,20 @@ struct hub {
     annal_store *store;
     pid_t pid;
     pthread_mutex_t lock;
-    annal__news *news; /* used by the leader; guarded by the lock while no thread leads */
+    /* the news that the leader (the listener that reads for all) waits for; guarded by the lock
+     * while no listener is the leader */
+    annal__news *news;
     bool is_led;
-    pthread_cond_t news_read; /* signalled when a leader has read all news and stops leading */
+    /* signalled when the leader has read all news, and is not the leader any more */
+    pthread_cond_t news_read;
     _Atomic bool crowded;
-    /* number of ANNAL_NEWS_MISSED that were read */
+    /* number of news ANNAL_NEWS_MISSED that were read: news may have been lost */
     _Atomic uint32_t misses;
     struct names nodes;
     size_t listeners, alls, ordered;
     struct listener *first;
     struct listener *waits_first, *waits_last;
-    /* ring of the last HUB_LOG entries; NULL: no listener has needed it yet */
+    /* ring buffer of the last HUB_LOG entries; NULL: no listener has needed the log yet */
     struct hub_entry *log;
     uint64_t log_end; /* number of entries ever written to the log */
     uint64_t rounds;
@@ -62,11 +67,12 @@ struct hub {
     size_t turns_out;
     struct listener *holders[HUB_TURNS_MAX];
     struct listener *queue_first, *queue_last;
-    /* The thread that waits for tails with a descriptor, rule (4). */
+    /* number of listeners with a descriptor, for which the thread below waits: rule (4) */
     size_t descriptors;
     bool has_thread;
     bool is_stopping;
-    uint32_t flagged; /* number of listeners flagged since the thread last paused */
+    /* number of listeners told that new events may exist since the thread last paused */
+    uint32_t flagged;
     pthread_t thread;
     struct listener thread_waits;
 };
@@ -214,7 +220,7 @@ static annal_status examine(struct hub *hub, struct hub_node *node, annal_sessio
     return status;
 }
 
-/* Store the end of the journal in the table. */
+/* Copy the end of the session's journal into its entry of the table. */
 static void adopt(struct hub_node *node, const annal_session_info *info)
 {
     memcpy(node->file, info->file, sizeof node->file);
@@ -351,7 +357,7 @@ static void note_session(struct hub *hub, annal_slice session, uint64_t end_seq)
     } else if (end_seq > node->end_seq) {
         node->end_seq = end_seq;
     } else {
-        return; /* the event was announced already */
+        return; /* this event was announced to the tails already */
     }
     write_down(hub, node, 0);
     flag_alls(hub);
@@ -439,7 +445,7 @@ static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
     listener->is_waiting = false;
 }
 
-/* Let the thread pause, rule (5), so that listeners that are flagged in the meantime wake once for
+/* Let the hub's thread pause, rule (5): listeners that wake in the meantime then wake once for
  * several commits. */
 static void rest(struct hub *hub)
 {
@@ -468,7 +474,7 @@ static void wait_until(struct hub *hub, struct listener *listener, int64_t until
     if (listener->turn == TURN_QUEUED)
         leave_queue(hub, listener); /* the time to wait is over */
     if (!hub->is_led && hub->waits_first != NULL)
-        wake(hub->waits_first); /* rule (4): pass on the lead */
+        wake(hub->waits_first); /* rule (4): let another waiting listener become the leader */
 }
 
 void annal__hub_wait(struct listener *listener, int64_t until_us)
@@ -503,7 +509,8 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
             take_back_from_busy(hub);
     }
     if (listener->turn == TURN_QUEUED)
-        leave_queue(hub, listener); /* the time to wait is over: the caller reads without a turn */
+        /* the time limit has passed without a turn: the caller reads without it */
+        leave_queue(hub, listener);
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -599,8 +606,8 @@ static void *stand_by(void *arg)
     return NULL;
 }
 
-/* Read all news that were announced until now. If another listener leads, interrupt it and wait
- * until it has read them, for at most a second. */
+/* Read all news that were announced until now. If another listener is waiting for news as the
+ * leader, interrupt it, and wait until it has read them, for at most a second. */
 static void read_news_now(struct hub *hub)
 {
     for (int tries = 0; hub->is_led && tries < 10; tries++) {
@@ -656,7 +663,7 @@ static annal_status join(struct hub *hub, struct listener *listener, const annal
 {
     listener->hub = hub;
     listener->fd = -1;
-    listener->pending = true; /* the first look of the listener is due */
+    listener->pending = true; /* the listener must read its sessions once before it first waits */
     listener->is_single = count == 1;
     listener->next = hub->first;
     if (hub->first != NULL)
@@ -788,7 +795,8 @@ void annal__hub_leave(struct listener *listener)
     struct hub *hub = listener->hub;
     if (hub == NULL)
         return;
-    /* in a child of fork(): the locks may be held by threads that do not exist here */
+    /* after fork(), a thread of the parent may hold the locks forever: the child only forgets the
+     * hub */
     if (hub->pid != getpid()) {
         listener->hub = NULL;
         return;
@@ -830,7 +838,8 @@ static void set_fd(struct listener *listener, int fd)
     pthread_mutex_lock(&hub->lock);
     listener->fd = fd;
     hub->descriptors = fd >= 0 ? hub->descriptors + 1 : hub->descriptors - 1;
-    /* The caller of a tail with a descriptor looks only if the hub announces something. */
+    /* the caller of a tail with a descriptor calls the tail only if the hub flags it, so examine
+     * the journal for it */
     for (size_t i = 0; i < listener->link_count; i++) {
         uint32_t *watched = &listener->links[i].node->watched;
         *watched = fd >= 0 ? *watched + 1 : *watched - 1;

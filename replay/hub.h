@@ -38,7 +38,8 @@
 /* interval, in microseconds, at which a tail that waits for a turn checks which tails are busy */
 #define HUB_BUSY_US   100000
 #define HUB_TURNS_MAX 16
-/* pause of the thread, in microseconds, for each listener that was flagged */
+/* Pause of the hub's thread after it woke more than HUB_CROWD tails, in us for each of them, at
+ * most HUB_REST_US_MAX: with less, the thread would wake a crowd again for each commit. */
 #define HUB_REST_US     40
 #define HUB_REST_US_MAX 50000
 
@@ -99,8 +100,11 @@ void annal__hub_leave(struct listener *listener);
 /* Return false in a child of the process that joined. */
 bool annal__hub_is_here(const struct listener *listener);
 
-/* Call fn for each entry of the table that concerns the listener, under the lock, so that all
- * entries are of the same position of the log. The listener continues at that position. */
+/*
+ * Call fn for each entry of the table that concerns the listener. The lock is held during all
+ * calls, so that all entries belong to the same position of the log; the listener continues at this
+ * position.
+ */
 typedef annal_status (*hub_session_fn)(void *arg, const struct hub_session *session,
                                        annal_error *err);
 annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void *arg,
@@ -112,28 +116,32 @@ enum hub_taken { HUB_NOTHING, HUB_ENTRY, HUB_BEHIND };
  * such entry. HUB_BEHIND: the entry is not in the log any more; call annal__hub_table(). */
 enum hub_taken annal__hub_take(struct listener *listener, uint64_t round, struct hub_session *out);
 
-/* Read the news, unless another listener leads and will read them. */
+/* Read the news, unless another listener is waiting for them as the leader and will read them. */
 void annal__hub_read_news(struct listener *listener);
 
 /* Return the number of ANNAL_NEWS_MISSED read until now. When it changes, a listener of a single
  * session must check its journal. */
 uint32_t annal__hub_misses(const struct listener *listener);
 
-/* Clear the flag. The caller looks again after that. Return whether the flag was set. */
+/* Clear the flag that new events may exist; the caller reads its sessions after that. Return
+ * whether the flag was set. */
 bool annal__hub_unflag(struct listener *listener);
 
-/* Wait until the listener is flagged, or until until_us (monotonic). In a crowd the listener has a
- * turn when it wakes. */
+/* Wait until new events may exist for the listener (its flag is set), or until until_us (monotonic,
+ * in us). With a crowd of tails, the listener has its turn to read when this returns. */
 void annal__hub_wait(struct listener *listener, int64_t until_us);
 
-/* Create listener->fd, a descriptor that is readable while the listener is flagged. */
+/*
+ * Create listener->fd, a descriptor that is readable while new events may exist for the listener.
+ */
 annal_status annal__hub_fd(struct listener *listener, annal_error *err);
 
 /* Return whether so many tails are open that they read in turns, rule (5). */
 bool annal__hub_is_crowd(const struct listener *listener);
-/* Wait for a turn, until until_us (monotonic) at most. */
+/* Wait for a turn to read, at most until until_us (monotonic, in us). */
 void annal__hub_turn_take(struct listener *listener, int64_t until_us);
-/* Note that the caller handles an event. for_long ends the turn at once. */
+/* Record that the caller of the tail is handling an event. for_long ends the listener's turn at
+ * once. */
 void annal__hub_turn_busy(struct listener *listener, bool for_long);
 void annal__hub_turn_give(struct listener *listener);
 

@@ -22,10 +22,11 @@ struct reduction {
     const annal_reduce_options *options;
     annal_cursor *cursor;
     void *state;
-    uint64_t every;       /* maximum of events between two saved copies */
+    uint64_t every;       /* maximum number of events between two saved copies of the state */
     uint64_t every_bytes; /* maximum of journal bytes between two saved copies */
-    uint64_t saved_seq;   /* seq of the newest saved copy, or of the last attempt to save one */
-    uint64_t bytes;       /* bytes of the events since saved_seq */
+    /* seq of the newest saved copy of the state, or of the last attempt to save one */
+    uint64_t saved_seq;
+    uint64_t bytes; /* journal bytes of the events after saved_seq */
     bool is_saved;
     annal_replay_info info;
 };
@@ -67,7 +68,7 @@ struct root {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* Note the root of the lineage: an annal_lineage_fn. The last part is the root. */
+/* Record the root of the lineage: an annal_lineage_fn. The last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct root *root = arg;

@@ -87,9 +87,9 @@ annal_status annal_replay_seq(annal_index *index, annal_slice session, annal_mom
     if (at.kind == ANNAL_AT_TIME)
         return seq_at_time(index, session, at.time_us, out_seq, err);
     if (at.kind == ANNAL_AT_SEQ && at.seq > info.last_seq)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "session '%.*s' has no event %llu: its last is %llu", ANNAL_FMT(session),
-                           (unsigned long long)at.seq, (unsigned long long)info.last_seq);
+        return annal__fail(
+            err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no event %llu: its last event is %llu",
+            ANNAL_FMT(session), (unsigned long long)at.seq, (unsigned long long)info.last_seq);
     *out_seq = at.kind == ANNAL_AT_SEQ ? at.seq : info.last_seq;
     return ANNAL_OK;
 }

@@ -38,7 +38,7 @@ static annal_status fold_to(struct proof *proof, uint64_t seq)
         uint64_t to = seq - next < STEP_EVENTS ? seq : next + STEP_EVENTS - 1;
         annal_status status = annal__fold_to(&proof->folding, to, proof->err);
         if (status < 0 || annal_cursor_position(proof->folding.cursor).seq <= to)
-            return status; /* the journal ends before `to` */
+            return status; /* the fold failed, or the journal ends before event `to` */
         if (options->progress != NULL) {
             int verdict = options->progress(options->arg, to, proof->result.seq);
             if (verdict != 0)
@@ -47,7 +47,7 @@ static annal_status fold_to(struct proof *proof, uint64_t seq)
     }
 }
 
-/* Note the table of the first difference: an annal_change_fn. */
+/* Record the table of the first difference: an annal_change_fn. */
 static int note_table(void *arg, const annal_change *change)
 {
     char *table = arg;
@@ -85,7 +85,7 @@ static annal_status compare_snapshot(struct proof *proof, uint64_t seq)
     annal_cursor_close(cursor);
     if (status == ANNAL_OK && annal_state_seq(loaded) != seq) {
         annal_state_free(loaded);
-        return ANNAL_OK; /* the snapshot was deleted in the meantime */
+        return ANNAL_OK; /* nothing to compare: the snapshot was deleted after it was listed */
     }
     if (status == ANNAL_OK)
         status = fold_to(proof, seq);

@@ -31,10 +31,12 @@
 #include <limits.h>
 #include <string.h>
 
-/* interval of the look without an announcement, rule (5), in microseconds */
+/* interval in us at which a tail examines the journals even without an announcement, rule (5) */
 #define LOOK_US  1000000
-#define OPEN_MAX 16 /* maximum of journals that a tail keeps open while it reads */
-/* microseconds within which a caller that returns is not busy with the event */
+#define OPEN_MAX 16 /* maximum number of journals that a tail keeps open */
+/*
+ * time in us within which the caller must ask for the next event not to count as busy with an event
+ */
 #define QUICK_US    200
 #define QUICK_CALLS 3
 
@@ -64,7 +66,8 @@ struct annal_tail {
 static bool comes_before(const struct stream *a, const struct stream *b)
 {
     if (a->has_key != b->has_key)
-        return !a->has_key; /* a stream that was not read yet must be read first */
+        /* the time of its next event is unknown until the stream is read, so it comes first */
+        return !a->has_key;
     if (!a->has_key || a->key_us != b->key_us)
         return a->has_key && a->key_us < b->key_us;
     return strcmp(a->named.name, b->named.name) < 0;
@@ -132,7 +135,8 @@ static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *
             return status;
         pop(tail);
         if (status < 0)
-            /* the announced events of this session are skipped; the other streams continue */
+            /* the failed session is skipped until new events of it are announced; the other
+             * sessions continue */
             return status;
     }
     return ANNAL_END;
@@ -175,7 +179,8 @@ static void forget(annal_tail *tail, struct stream *stream)
     stream->has_h = stream->has_place = stream->must_prove = false;
 }
 
-/* Add a stream to the heap if the hub announced events of it that were not returned yet. */
+/* Add the stream of a session to the heap if the hub announced events of the session that were not
+ * returned yet. */
 static annal_status follow(annal_tail *tail, struct stream *stream, annal_error *err)
 {
     bool is_restarted;
@@ -269,11 +274,13 @@ static annal_status check_journal(annal_tail *tail, annal_error *err)
     annal_status status = annal_session_info_get(
         tail->store, (annal_slice){stream->named.name, stream->named.len}, &info, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "tail of session '%s': its journal was removed",
+        return annal__fail(err, ANNAL_ERR_CONFLICT,
+                           "tail of session '%s': the journal of the session was removed",
                            stream->named.name);
     if (status == ANNAL_OK && strcmp(info.file, stream->file) != 0)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "tail of session '%s': its journal was replaced", stream->named.name);
+                           "tail of session '%s': the journal of the session was replaced",
+                           stream->named.name);
     return status;
 }
 
@@ -322,7 +329,8 @@ static void pass(annal_tail *tail)
     if (tail->given == NULL)
         return;
     annal__tail_stream_advance(tail->given);
-    tail->given->has_key = false; /* the stream is still at the top */
+    /* the stream stays at the top of the heap, and reads its next event first */
+    tail->given->has_key = false;
     tail->given = NULL;
 }
 
@@ -436,7 +444,9 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
     (void)committed_us;
     (void)err;
     if (stream == NULL || stream->latest.file[0] == '\0')
-        return ANNAL_OK; /* the session was deleted, or the tail does not follow it */
+        /* ignore an entry of the named cursor whose session was deleted, or is not followed by this
+         * tail */
+        return ANNAL_OK;
     first_seen(tail, stream);
     memcpy(stream->file, entry->file, sizeof stream->file);
     stream->next_seq = entry->seq + 1 > stream->first_seq ? entry->seq + 1 : stream->first_seq;
@@ -458,7 +468,8 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
     const struct clock *clock = annal__store_clock(tail->store);
     annal_slice name = annal_slice_of(tail->cursor);
     if (name.len == 0)
-        return annal__fail(err, ANNAL_ERR_INVALID, "commit a tail: it has no cursor");
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "commit a tail: the tail was opened without the name of a cursor");
     if (annal__session_list_is_read_only(tail->store))
         return annal__fail(err, ANNAL_ERR_IO,
                            "commit cursor '%s': store %s is open for reading only", tail->cursor,
@@ -522,7 +533,7 @@ static annal_status check_options(const annal_tail_options *options, annal_error
                            "open a tail: to begin at a seq, name exactly one session");
     if (options->last > ANNAL_TAIL_LAST_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "open a tail: it can begin with at most the last %llu events",
+                           "open a tail: a tail can begin with at most the last %llu events",
                            (unsigned long long)ANNAL_TAIL_LAST_MAX);
     for (size_t i = 0; i < options->session_count; i++) {
         annal_status status = annal_session_id_check(options->sessions[i], err);

@@ -27,9 +27,9 @@ static annal_status path_of(annal_store *store, annal_slice name, struct buf *ou
     annal__buf_clear(out);
     annal_status status = annal__buf_printf(out, "%s/" FOLDER "/%.*s" SUFFIX,
                                             annal_store_path(store), ANNAL_FMT(name));
-    return status < 0
-               ? annal__fail(err, status, "compose the path of cursor '%.*s'", ANNAL_FMT(name))
-               : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot compose the path of cursor '%.*s'",
+                                    ANNAL_FMT(name))
+                      : ANNAL_OK;
 }
 
 static annal_status check_name(annal_slice name, annal_error *err)
@@ -58,7 +58,7 @@ annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *ou
     status =
         annal__buf_printf(&path, "%s/locks/cursor.%.*s", annal_store_path(store), ANNAL_FMT(name));
     if (status < 0) {
-        status = annal__fail(err, status, "lock cursor '%.*s'", ANNAL_FMT(name));
+        status = annal__fail(err, status, "cannot lock cursor '%.*s'", ANNAL_FMT(name));
         goto done;
     }
     fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
@@ -67,7 +67,8 @@ annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *ou
     else if (io->flock(io->arg, fd, LOCK_EX | LOCK_NB) < 0)
         status = errno != EWOULDBLOCK
                      ? annal__fail_errno(err, "cannot lock %s", path.ptr)
-                     : annal__fail(err, ANNAL_ERR_BUSY, "cursor '%.*s': another tail uses it",
+                     : annal__fail(err, ANNAL_ERR_BUSY,
+                                   "cursor '%.*s' is in use by another tail: close that tail first",
                                    ANNAL_FMT(name));
 
 done:
@@ -124,8 +125,8 @@ done:
 static annal_status fail_corrupt(annal_slice name, annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "read cursor '%.*s': its file is damaged; delete it, and its reader starts "
-                       "from the beginning",
+                       "read cursor '%.*s': the file of the cursor is damaged; delete this file, "
+                       "and the reader starts from the beginning",
                        ANNAL_FMT(name));
 }
 
@@ -196,7 +197,9 @@ static annal_status read_lines(char *text, annal_slice name, cursor_entry_fn fn,
     return status;
 }
 
-/* Check the last line, which has the hash of the lines before it, and cut it off. */
+/*
+ * Check the last line, which contains the hash of the lines before it, and remove it from the text.
+ */
 static bool take_end(struct buf *text)
 {
     char end[sizeof END + 24];
@@ -260,7 +263,7 @@ annal_status annal__tail_file_publish(annal_store *store, annal_slice name, stru
     if (status == ANNAL_OK)
         status = annal__buf_printf(&path, "%s/" FOLDER, annal_store_path(store));
     if (status < 0) {
-        status = annal__fail(err, status, "write cursor '%.*s'", ANNAL_FMT(name));
+        status = annal__fail(err, status, "cannot write cursor '%.*s'", ANNAL_FMT(name));
         goto done;
     }
     status = annal__io_make_dir(io, path.ptr, err);
@@ -322,7 +325,7 @@ static annal_status visit(annal_store *store, const char *name, annal_tail_curso
     annal_status status =
         annal__tail_file_read(store, cursor.name, count_entry, &cursor, &cursor.committed_us, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* the cursor was dropped in the meantime */
+        return ANNAL_OK; /* another process deleted the cursor after its name was listed */
     if (status == ANNAL_ERR_CORRUPT)
         cursor = (annal_tail_cursor){.name = cursor.name, .damaged = true};
     else if (status < 0)

@@ -313,8 +313,8 @@ static bool reach_back(struct look_back *back)
     return true;
 }
 
-/* Return the next event of the piece; ANNAL_END after the last. *cursor is NULL at first, and is
- * closed by the caller. */
+/* Return the next event of the part of the journal that is being searched, from back->from_seq to
+ * back->last_seq; ANNAL_END after the last. *cursor is NULL at first; the caller closes it. */
 static annal_status next_of_piece(const struct look_back *back, annal_cursor **cursor,
                                   annal_event *out_event, annal_error *err)
 {
@@ -323,7 +323,7 @@ static annal_status next_of_piece(const struct look_back *back, annal_cursor **c
         status = annal_cursor_open(back->streams->store, session_of(back->stream), back->from_seq,
                                    cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_END; /* the session was deleted in the meantime */
+        return ANNAL_END; /* the session was deleted after the search began: there are no events */
     do {
         if (status >= 0)
             status = annal__cursor_next_json(*cursor, out_event, err);

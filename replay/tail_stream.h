@@ -32,13 +32,15 @@ struct stream {
     uint64_t upto;
     uint64_t h; /* hash of the event before next_seq, if has_h */
     bool has_h;
-    /* whether next_seq and h are from a named cursor and were not checked yet, rule (4) */
+    /* whether next_seq and h were read from a named cursor, and were not compared with the journal
+     * yet, rule (4) */
     bool must_prove;
 
     annal_cursor *cursor; /* NULL: the stream is closed */
     /* neighbours in the list of open streams, which is in order of last use */
     struct stream *open_before, *open_behind;
-    annal_position place; /* position at which to open the journal again, if has_place */
+    /* position at which to open the journal again after the stream was closed, if has_place */
+    annal_position place;
     bool has_place;
 
     struct hub_session latest; /* the hub's last announcement of the session */
@@ -61,7 +63,7 @@ struct streams {
     struct stream *open_first, *open_last;
     size_t open_count;
     size_t open_max;
-    annal_damage damage; /* what was skipped, after ANNAL_DAMAGE */
+    annal_damage damage; /* damaged bytes that were skipped, after ANNAL_DAMAGE */
 };
 
 /* Return the stream of a session, which is added if necessary. NULL: out of memory. */
@@ -76,11 +78,11 @@ void annal__tail_streams_done(struct streams *streams);
 annal_status annal__tail_stream_peek(struct streams *streams, struct stream *stream,
                                      annal_error *err);
 
-/* Advance over `head`, when it was returned or skipped. */
+/* Move the stream after `head`, the event that was read ahead, when it was returned or skipped. */
 void annal__tail_stream_advance(struct stream *stream);
 
-/* Close the journal of a stream, or keep it open and free the memory for reading. Closing drops
- * `head`, which is read again later. */
+/* Close the journal of a stream, or keep it open and free only the memory for reading. Closing also
+ * drops `head`, the event that was read ahead; it is read again later. */
 void annal__tail_stream_close(struct streams *streams, struct stream *stream);
 void annal__tail_stream_rest(struct stream *stream);
 

@@ -43,7 +43,9 @@ struct annal_travel {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_replay_options options;
     const annal_pack *core;
-    struct folding here; /* the shown state and its cursor; here.state is NULL after a failure */
+    /* the state at the present moment, and the cursor that reads its next event; here.state is NULL
+     * after a failure */
+    struct folding here;
     uint64_t seq;
     struct keyframe keyframes[KEYFRAMES_MAX];
     size_t keyframe_count;
@@ -79,8 +81,8 @@ static annal_status show_keyframe(annal_travel *travel, annal_error *err)
     return status;
 }
 
-/* Turn the shown state into a keyframe, and show a new state over it. If all keyframes are in use,
- * do nothing. */
+/* Keep the present state as a keyframe, to which a later step back can return, and continue with a
+ * new state over it. If all keyframes are in use, do nothing. */
 static annal_status set_keyframe(annal_travel *travel, annal_error *err)
 {
     if (travel->keyframe_count == KEYFRAMES_MAX)

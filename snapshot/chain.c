@@ -13,17 +13,22 @@
 /* Number of bytes of a snapshot's file that are read and hashed at a time. */
 #define PIECE_BYTES  ((size_t)256 << 10)
 #define CACHE_WAYS   4
-#define CACHE_DELTAS 2048 /* number of cached deltas, of one page each: 8 MiB */
-/* number of cached frames of whole pages, of up to four pages each: 4 MiB */
+#define CACHE_DELTAS 2048 /* number of unpacked deltas that are cached, of one page each: 8 MiB */
+/* number of unpacked frames of whole pages that are cached, of up to four pages each: 4 MiB */
 #define CACHE_WHOLE 256
 /* maximum number of layers; the numbering needs at most 96 (container.c, rule 3) */
 #define LAYERS_MAX 128
 
 struct layer {
-    uint64_t id; /* number that no other layer of this chain ever had */
+    /*
+     * number of the layer; a number is never reused in this chain, so the cache can use it as a key
+     */
+    uint64_t id;
     struct snapshot_header header;
     struct snapshot_directory directory;
-    const char *body; /* body of the snapshot, in `row` or `bytes`; NULL: it is in the file */
+    /* body (the compressed pages) of the snapshot, in `row` or `bytes`; NULL: the body is in the
+     * file */
+    const char *body;
     annal_slice row;
     struct buf bytes;
     int fd; /* descriptor of the snapshot's file; -1: the snapshot has no file */
@@ -36,13 +41,13 @@ struct msgpack_value {
     char *pages;
 };
 
-/* Frames that were unpacked recently. Adjacent pages of a body have many bases in common, and a
- * fold returns to pages for which SQLite's cache had no room. */
+/* Frames (compressed groups of pages) that were unpacked recently. Adjacent pages are often deltas
+ * of the same base pages, and a fold returns to pages for which SQLite's cache had no room. */
 struct cache {
     struct msgpack_value *frames; /* sets of CACHE_WAYS entries */
     size_t count;
-    size_t bytes; /* bytes of the pages of one entry */
-    /* number of lookups */
+    size_t bytes; /* size of the pages of one entry, in bytes */
+    /* number of lookups, the clock of `used` */
     uint32_t now;
 };
 
@@ -73,7 +78,9 @@ static void cache_done(struct cache *cache)
     annal__free(cache->frames);
 }
 
-/* Return the cached pages of a frame, or NULL; then *out_place is the entry to put them into. */
+/*
+ * Return the cached pages of a frame; or NULL, and then *out_place is the entry to put them into.
+ */
 static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t frame,
                               struct msgpack_value **out_place)
 {
@@ -94,8 +101,8 @@ static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t fram
     return NULL;
 }
 
-/* Return the memory for the pages of a frame, which cache_fill() makes valid; NULL: out of
- * memory. */
+/* Return the memory of a cache entry for the pages of a frame; the entry becomes valid by
+ * cache_fill(). NULL: out of memory. */
 static char *cache_room(const struct cache *cache, struct msgpack_value *place)
 {
     place->layer = 0;
@@ -185,8 +192,8 @@ static annal_status damaged(const struct layer *layer, const char *why, annal_er
                        (unsigned long long)layer->header.seq, why);
 }
 
-/* Hash the file of a layer piece by piece and compare the hash with the header's; copy the
- * directory in it to out. */
+/* Hash the file of a snapshot piece by piece, and compare the hash with the header's. Copy the
+ * directory of pages in the file to out. */
 static annal_status check_file(const struct io *io, const struct layer *layer, struct buf *out,
                                annal_error *err)
 {
@@ -203,11 +210,12 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
         size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
         ssize_t got = annal__io_read_full(io, layer->fd, piece, want, at);
         if (got != (ssize_t)want) {
-            /* a bad sector is damage; after another failed read the file may be undamaged */
+            /* a bad sector (EIO) is damage of the file; after any other failed read the file may be
+             * undamaged */
             status = got < 0 && errno != EIO
-                         ? annal__fail_errno(err, "cannot read the snapshot at %llu",
+                         ? annal__fail_errno(err, "cannot read the snapshot at event %llu",
                                              (unsigned long long)header->seq)
-                         : damaged(layer, got < 0 ? strerror(errno) : "it is cut short", err);
+                         : damaged(layer, got < 0 ? strerror(errno) : "the file is cut short", err);
             break;
         }
         annal__hash_add(stream, piece, want);
@@ -223,7 +231,8 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
     return status;
 }
 
-/* Open the layer of a row, and check all its bytes. The layer owns the row after that. */
+/* Open the snapshot of a stored row as a layer, and check all its bytes. The layer owns the row
+ * after that. */
 static annal_status layer_open(const struct storage *shelf, struct shelf_row *row,
                                struct layer *layer, annal_error *err)
 {
@@ -252,7 +261,8 @@ static annal_status layer_open(const struct storage *shelf, struct shelf_row *ro
     return status;
 }
 
-/* Find the row of the base of the last layer. */
+/* Find the row of the snapshot on which the last (oldest) layer is based: the last layer stores
+ * only its differences from it. */
 static annal_status base_row(const struct storage *shelf, const struct layer *last,
                              struct shelf_row *out_row, annal_error *err)
 {
@@ -269,7 +279,7 @@ static annal_status base_row(const struct storage *shelf, const struct layer *la
         return status;
     return annal__fail(
         err, ANNAL_ERR_CORRUPT,
-        "the snapshot at event %llu needs the snapshot at event %llu, which is missing",
+        "cannot read the snapshot at event %llu: its base, the snapshot at event %llu, is missing",
         (unsigned long long)header->seq, (unsigned long long)header->base_seq);
 }
 
@@ -286,7 +296,7 @@ annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *ro
         if (status < 0 || layer->header.base_seq == 0)
             break;
         if (chain->count == LAYERS_MAX)
-            status = damaged(layer, "it has too many bases", err);
+            status = damaged(layer, "the snapshot needs too many other snapshots", err);
         else
             status = base_row(shelf, layer, row, err);
     }
@@ -316,7 +326,8 @@ const struct snapshot_directory *annal__chain_directory(const struct chain *chai
     return &chain->layers[layer].directory;
 }
 
-/* Return the bytes of a frame: in the body, or read into chain->frame. */
+/* Return the compressed bytes of a frame: within the body in memory, or read from the file into
+ * chain->frame. */
 static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
                                 const struct snapshot_frame *frame, const char **out_bytes,
                                 annal_error *err)
@@ -332,9 +343,9 @@ static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
         return ANNAL_OK;
     }
     if (got < 0)
-        return annal__fail_errno(err, "cannot read the snapshot at %llu",
+        return annal__fail_errno(err, "cannot read the snapshot at event %llu",
                                  (unsigned long long)layer->header.seq);
-    return damaged(layer, "it is cut short", err);
+    return damaged(layer, "the file is cut short", err);
 }
 
 static annal_status whole_page(struct chain *chain, const struct layer *layer,
@@ -364,7 +375,8 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
 static annal_status page_within(struct chain *chain, size_t layer, uint32_t page, uint32_t most,
                                 char *out, uint32_t *out_cost, annal_error *err);
 
-/* Unpack a delta. Each base has a smaller cost than the delta, so the recursion ends. */
+/* Unpack a delta, after the pages on which it is based. Each of these has a smaller cost than the
+ * delta, so the recursion ends. */
 static annal_status unpack_delta(struct chain *chain, size_t at, const struct snapshot_frame *frame,
                                  char *out, annal_error *err)
 {
@@ -399,7 +411,7 @@ static annal_status delta_page(struct chain *chain, size_t at, const struct snap
     annal_status status = unpack_delta(chain, at, &layer->directory.frames[entry->frame], out, err);
     if (status < 0)
         return status;
-    /* Unpacking the bases may have used the entry that was found before. */
+    /* unpacking the base pages may have used the cache entry that was found before */
     char *room = NULL;
     if (cache_find(&chain->deltas, layer->id, entry->frame, &place) == NULL)
         room = cache_room(&chain->deltas, place);
@@ -423,7 +435,7 @@ static annal_status page_within(struct chain *chain, size_t layer, uint32_t page
     const struct snapshot_frame *frame =
         entry == NULL ? NULL : &chain->layers[at].directory.frames[entry->frame];
     if (frame == NULL || frame->cost > most)
-        return damaged(&chain->layers[chain->count - 1], "it lacks a page", err);
+        return damaged(&chain->layers[chain->count - 1], "a page is missing", err);
     *out_cost = frame->cost;
     return frame->bases == 0 ? whole_page(chain, &chain->layers[at], entry, out, err)
                              : delta_page(chain, at, entry, out, err);
@@ -443,7 +455,7 @@ annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
 {
     struct layer layer = {.id = chain->next_id++, .header = *header, .fd = -1};
     if (chain->count - base >= LAYERS_MAX)
-        return damaged(&layer, "it has too many bases", err);
+        return damaged(&layer, "the snapshot needs too many other snapshots", err);
     annal_slice directory = {body->ptr + (body->len - header->directory_bytes),
                              (size_t)header->directory_bytes};
     annal_status status = annal__container_directory_read(header, directory, &layer.directory, err);

@@ -147,9 +147,9 @@ const char *annal__container_header_read(annal_slice row, struct snapshot_header
 {
     const char *in = row.ptr;
     if (row.len < 12 || memcmp(in, MAGIC, 8) != 0)
-        return "it does not begin as a snapshot";
+        return "the file does not begin as a snapshot";
     if (get(in + 8, 4) != VERSION)
-        return "it belongs to another version";
+        return "the snapshot has an unknown format version";
     if (row.len < SNAPSHOT_HEADER_BYTES ||
         get(in + HEADER_HASHED, 8) != annal__hash(in, HEADER_HASHED, 0))
         return "its header is damaged";
@@ -223,7 +223,7 @@ static annal_status put_number(struct buf *out, uint64_t value)
     return annal__buf_append(out, bytes, count);
 }
 
-/* Append a page number as the difference from the number before it in the directory. */
+/* Append a page number to the directory, as the difference from the previous page number. */
 static annal_status put_page(struct body_writer *packer, uint32_t page)
 {
     int64_t difference = (int64_t)page - (int64_t)packer->last;
@@ -275,7 +275,7 @@ annal_status annal__container_body_writer_delta(struct body_writer *packer, uint
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = put_page(packer, bases[i].page);
     *out_added = true;
-    return status < 0 ? annal__fail(err, status, "write a snapshot") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot write a snapshot") : ANNAL_OK;
 }
 
 annal_status annal__container_body_writer_whole(struct body_writer *packer, uint32_t page,
@@ -291,7 +291,7 @@ annal_status annal__container_body_writer_whole(struct body_writer *packer, uint
         status = put_number(&packer->directory, 1);
     if (status >= 0)
         status = put_page(packer, page);
-    return status < 0 ? annal__fail(err, status, "write a snapshot") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot write a snapshot") : ANNAL_OK;
 }
 
 annal_status annal__container_body_writer_end(struct body_writer *packer,
@@ -303,7 +303,7 @@ annal_status annal__container_body_writer_end(struct body_writer *packer,
     if (status >= 0)
         status = annal__buf_append_slice(out, annal__buf_slice(&packer->directory));
     if (status < 0)
-        return annal__fail(err, status, "write a snapshot");
+        return annal__fail(err, status, "cannot write a snapshot");
     header->directory_bytes = packer->directory.len;
     header->body_bytes = out->len - start;
     header->body_hash = annal__hash(out->len == start ? "" : out->ptr + start, out->len - start, 0);
@@ -510,6 +510,6 @@ annal_status annal__container_body_read_frame(struct body_reader *unpacker,
     }
     if (!ZSTD_isError(code) && code == raw)
         return ANNAL_OK;
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "decompress a page of a snapshot: %s",
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "cannot decompress a page of a snapshot: %s",
                        ZSTD_isError(code) ? ZSTD_getErrorName(code) : "its length is wrong");
 }

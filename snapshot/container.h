@@ -16,7 +16,8 @@
 #define SNAPSHOT_BASES_MAX   3 /* maximum number of bases of a delta */
 /* maximum number of frames to unpack for one page */
 #define SNAPSHOT_COST_MAX 16
-/* Limits of what is written; what is read may exceed them, up to the limits above. */
+/* Limits of snapshots that this program writes; it also reads snapshots that exceed them, up to the
+ * limits above. */
 #define SNAPSHOT_PACK_COST 8
 /* a larger body is stored in a file instead of the row */
 #define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20)
@@ -32,14 +33,16 @@ struct snapshot_header {
     uint64_t h;      /* hash of event seq */
     char file[SNAPSHOT_FILE_ID_BYTES + 1];
     uint64_t pack_version;
-    /* bytes of the image; the last page of the image may be shorter than a page */
+    /*
+     * size of the image (the uncompressed state) in bytes; its last page may be shorter than a page
+     */
     uint64_t raw_bytes;
     uint64_t body_bytes;
-    uint64_t directory_bytes; /* bytes of the directory at the end of the body */
+    uint64_t directory_bytes; /* size in bytes of the directory of pages, at the end of the body */
     uint64_t number;
     uint64_t stride;    /* difference to the number of the previous snapshot */
-    uint64_t base_seq;  /* seq of the base; 0: no base */
-    uint64_t base_hash; /* header_hash of the base */
+    uint64_t base_seq;  /* seq of the snapshot on which this snapshot is based; 0: none */
+    uint64_t base_hash; /* header_hash of the snapshot on which this snapshot is based */
     uint64_t body_hash;
     int64_t created_us;
     uint64_t header_hash; /* set by annal__container_header_write() and _read() */
@@ -62,7 +65,7 @@ struct body_writer;
 annal_status annal__container_body_writer_new(struct body_writer **out_packer, annal_error *err);
 void annal__container_body_writer_free(struct body_writer *packer);
 
-/* A page of the base from which a delta is computed. */
+/* A page from which the delta of another page is computed. */
 struct packer_base {
     const char *bytes;
     uint32_t page;
@@ -80,7 +83,7 @@ annal_status annal__container_body_writer_delta(struct body_writer *packer, uint
                                                 size_t count, size_t most, bool *out_added,
                                                 annal_error *err);
 
-/* Add a page without bases, in a frame of its own. */
+/* Add a page that is not stored as differences from other pages, in a separate frame. */
 annal_status annal__container_body_writer_whole(struct body_writer *packer, uint32_t page,
                                                 const char *bytes, annal_error *err);
 
@@ -96,10 +99,11 @@ annal_status annal__container_body_writer_end(struct body_writer *packer,
 struct snapshot_frame {
     uint64_t offset; /* offset in the body */
     uint32_t bytes;
-    uint32_t first_base; /* index of its first base in directory.bases */
-    uint8_t pages;       /* number of pages in this frame */
-    uint8_t bases;       /* number of bases of a delta; 0: whole pages */
-    uint8_t cost;        /* 1 plus the costs of the bases */
+    /* index in directory.bases of the first page on which this frame is based */
+    uint32_t first_base;
+    uint8_t pages; /* number of pages in this frame */
+    uint8_t bases; /* number of bases of a delta; 0: whole pages */
+    uint8_t cost;  /* 1 plus the costs of the bases */
 };
 
 struct snapshot_entry {
@@ -108,7 +112,7 @@ struct snapshot_entry {
     uint32_t at; /* index of the page in the frame */
 };
 
-/* The pages that a body contains, and their places. */
+/* The directory of a snapshot's body: which pages the body contains, and in which frame each is. */
 struct snapshot_directory {
     struct snapshot_frame *frames;
     size_t frame_count;

@@ -135,7 +135,8 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
         found += annal__similar_pages_find(packing->similar, page, now, pages + found,
                                            SNAPSHOT_BASES_MAX - found);
     for (size_t i = 0; status >= 0 && i < found; i++) {
-        /* Put the best base last, where the others do not push it out of the window. */
+        /* put the most similar page last, nearest to the new data, so that zstd's window contains
+         * it for certain */
         struct packer_base *base = &bases[SNAPSHOT_BASES_MAX - 1 - count];
         status = read_base(packing, pages[i], bytes + count * PAGE, base);
         if (status >= 0 && cost + base->cost <= SNAPSHOT_PACK_COST) {

@@ -83,7 +83,9 @@ static annal_status look_up_since(annal_store *store, annal_slice session,
         status = annal_cursor_next(cursor, &event, err);
     *out_us = status == ANNAL_OK && event.ts_us > info->created_us ? event.ts_us : info->created_us;
     annal_cursor_close(cursor);
-    /* Not a failure here: the snapshot writer reports damage, and snapshots of another journal. */
+    /*
+     * not a failure: the snapshot writer reports damage, and replaces snapshots of another journal
+     */
     return status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
                    status == ANNAL_ERR_NOTFOUND
                ? ANNAL_OK
@@ -100,8 +102,8 @@ static bool passes(uint64_t distance, uint64_t grown, uint64_t end)
     return grown >= end || (end - grown) / distance != end / distance;
 }
 
-/* Return whether a snapshot may be due, so that it is worth reading the newest snapshot from the
- * index. */
+/* Return whether a snapshot may be due, so that the newest snapshot must be read from the index to
+ * decide. */
 static bool may_be_due(const annal_snapshot_policy *policy, const struct due *due,
                        const struct snapshot_mark *grown, int64_t now_us)
 {

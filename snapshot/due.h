@@ -10,8 +10,9 @@ struct due {
     struct snapshot_mark last; /* newest snapshot, or a later place where a snapshot did not fit */
     struct snapshot_mark end;  /* end of the journal */
     uint64_t stride;           /* distance between two snapshots' numbers (policy.h) */
-    uint64_t patience;         /* factor for the distance to the next attempt (snapshot_write.h) */
-    /* since when events after `last` have waited, microseconds UTC; 0: no such events */
+    /* another factor by which the distances between snapshots are multiplied (snapshot_write.h) */
+    uint64_t patience;
+    /* time (us UTC) since when events after `last` exist; 0: there are none */
     int64_t since_us;
     /* whether `last` was read from the index; if not, it is the beginning of the journal, and no
      * snapshot is due */
@@ -29,8 +30,11 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
                              const annal_snapshot_policy *policy, const struct snapshot_mark *grown,
                              struct due *out_due, annal_error *err);
 
-/* Note for other processes that a snapshot did not fit at `here`, and that the next attempt follows
- * after `patience` times the usual distance. If this fails, other processes only try in vain. */
+/*
+ * Record for other processes that a snapshot did not fit at `here`, and that the next attempt
+ * follows after `patience` times the usual distance. If this fails, other processes only try in
+ * vain.
+ */
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
                         uint64_t patience);
 

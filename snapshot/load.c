@@ -15,7 +15,7 @@ static const char DAMAGED[] =
     "its content is damaged, or the content of a snapshot that it is stored against";
 static const char NO_STATE[] =
     "its pages are not a state of this session with the tables that annal creates";
-static const char GONE[] = "it was deleted just now";
+static const char GONE[] = "the snapshot was deleted in the meantime";
 
 /* ---- Loading ---- */
 
@@ -47,10 +47,13 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
         annal__chain_unref(chain);
         return status;
     }
-    if (annal_state_seq(state) != annal__chain_header(chain, 0)->seq) {
+    uint64_t seq = annal__chain_header(chain, 0)->seq;
+    if (annal_state_seq(state) != seq) {
         annal_state_free(state);
-        return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "a snapshot contains the state at another event");
+        return annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "the snapshot of session '%.*s' at event %llu contains the state at a different event",
+            ANNAL_FMT(shelf->session), (unsigned long long)seq);
     }
     *out_state = state;
     return ANNAL_OK;
@@ -99,7 +102,7 @@ static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
 static void warn_skipped(const struct storage *shelf, uint64_t seq, const char *problem)
 {
     char message[ANNAL_SESSION_ID_BYTES_MAX + 200];
-    snprintf(message, sizeof message, "the snapshot of session '%.*s' at %llu is skipped: %s",
+    snprintf(message, sizeof message, "the snapshot of session '%.*s' at event %llu is skipped: %s",
              ANNAL_FMT(shelf->session), (unsigned long long)seq, problem);
     annal__say(shelf->store, ANNAL_LOG_WARNING, "%s", message);
 }
@@ -131,8 +134,8 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
     }
 }
 
-/* Change the storage to the ancestor from which its session was forked. shelf is the copy of
- * annal__load_newest(); name holds the ancestor's id. */
+/* Make *shelf refer to the session from which its session was forked. shelf is the copy in
+ * annal__load_newest(); name is the buffer for the ancestor's id. */
 static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_BYTES_MAX + 1],
                              annal_error *err)
 {
@@ -143,7 +146,9 @@ static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_B
     return status < 0 || shelf->info.fork_seq < fork_seq
                ? status
                : annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "session '%s' begins after the event at which it was forked", name);
+                             "load a snapshot: session '%s' begins after the event at which a fork "
+                             "of it begins",
+                             name);
 }
 
 /* Fork points get smaller from ancestor to ancestor, so the loop ends with the last ancestor, and

@@ -30,8 +30,7 @@ annal_status annal__load_state(const struct storage *shelf, const annal__state_s
 annal_status annal__load_cursor(const struct storage *shelf, const struct loaded *loaded,
                                 annal_cursor **out_cursor, annal_error *err);
 
-/* Milliseconds that a caller waits for other writers of the index; the keeper waits for less
- * time. */
+/* Time in ms that a caller waits for other writers of the index; the keeper waits for less time. */
 #define SNAPSHOT_WAIT_MS 10000
 
 #endif

@@ -16,12 +16,13 @@
 #define PATH_LIMIT  8192
 #define TIME_DIGITS 20
 #define LINE_LIMIT  (TIME_DIGITS + 1 + ANNAL_SESSION_ID_BYTES_MAX + 1)
-/* A process spends at most one SHARE-th of its time on looking for missing snapshots. */
+/* A process spends at most 1/SHARE of its time on looking for sessions that lack a snapshot. */
 #define SHARE    100
 #define PAUSE_US 1000000 /* minimum time between two looks, in microseconds */
 /* time after which other processes look, if the process that is looking dies */
 #define LOOKING_US 60000000
-/* a time of the next look that is later than this is ignored: it was written with a wrong clock */
+/* A stored time of the next search that is further in the future than this (us) was written with a
+ * wrong clock, and is ignored. */
 #define MISTAKEN_US 3600000000
 
 struct look {
@@ -90,8 +91,8 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     memcpy(id, session.ptr, session.len);
     if (strcmp(id, look->from) < 0)
         return 0;
-    /* The time begins here, so that at least one session is examined even if listing the sessions
-     * took long. */
+    /* start the time limit at the first session, so that at least one session is examined even if
+     * listing the sessions took long */
     if (look->stop_us == 0)
         look->stop_us = monotonic_us(look) + look->us;
     else if (monotonic_us(look) >= look->stop_us) {

@@ -57,12 +57,13 @@ bool annal__policy_take_here(const annal_snapshot_policy *policy, struct snapsho
                              struct snapshot_mark here, struct snapshot_mark end,
                              uint64_t changed_bytes);
 
-/* Return whether so many events are still to be folded that the keeper skips snapshots. */
+/* Return whether the keeper skips snapshots at `here`, because a large number of events follows and
+ * catching up is more urgent. */
 bool annal__policy_is_far_from_end(const annal_snapshot_policy *policy, struct snapshot_mark here,
                                    struct snapshot_mark end);
 
-/* Return whether the keeper skips the snapshot that is due at `here`, because many events are still
- * to be folded. */
+/* Return whether the keeper skips the snapshot that is due at `here`, because many events follow
+ * and catching up is more urgent. */
 bool annal__policy_skips_in_hurry(const annal_snapshot_policy *policy, struct snapshot_mark last,
                                   struct snapshot_mark here, struct snapshot_mark end);
 

@@ -144,8 +144,8 @@ annal_status annal__reduction_save(annal_index *index, const annal_cursor *curso
         bytes_max = policy->bytes_max;
     if (data.len > ANNAL_REDUCTION_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "save a reduction of %zu bytes: it is larger than %u bytes", data.len,
-                           ANNAL_REDUCTION_BYTES_MAX);
+                           "save a reduction of %zu bytes: a reduction can have at most %u bytes",
+                           data.len, ANNAL_REDUCTION_BYTES_MAX);
     annal_status status = pack(data, &frame, err);
     row.state = frame;
     if (status >= 0)

@@ -55,7 +55,7 @@ struct entry {
     struct snapshot_mark last; /* newest snapshot, or position of the last failed attempt */
     uint64_t stride;           /* factor of the policy's distances, see policy.h */
     uint64_t patience;         /* another factor of the policy's distances, see snapshot_write.h */
-    struct snapshot_mark end;  /* end of the journal when it was last looked up */
+    struct snapshot_mark end;  /* end of the journal when the task last examined the session */
     /* whether `last` was looked up; if false, no snapshot of the session can be due yet */
     bool known;
     bool changed;
@@ -69,18 +69,20 @@ struct annal_snapshots {
     annal_index *index;
     annal_store *store;
     annal_snapshot_policy policy;
-    uint64_t since; /* what annal__session_list_changed() last returned */
+    /* value that annal__session_list_changed() last returned, from which its next call continues */
+    uint64_t since;
     int64_t opened_us;
     int64_t behind_since_us; /* monotonic time since when the index has lagged, or 0 */
     _Atomic bool closing;
-    /* whether the task ran once more at close; false if no task of this store object does its
-     * work */
+    /* whether a round of the task has begun since the index is closing; false if no task of this
+     * store object takes snapshots */
     bool is_ending;
     bool is_patient; /* whether this process lived long enough to do much work at close */
-    /* monotonic time up to which the task works at close; after that, until it has taken one
-     * snapshot */
+    /* monotonic time up to which the task works at close; after that it works only until it has
+     * taken one snapshot */
     int64_t patient_until_us;
-    uint64_t taken;        /* number of snapshots taken by writers that have ended */
+    /* number of snapshots that the task has taken, without those of the running writer */
+    uint64_t taken;
     bool is_due;           /* whether the last round ended with a snapshot due */
     bool is_busy;          /* whether the round ended because another process writes the index */
     struct entry *entries; /* sorted by session */
@@ -88,7 +90,8 @@ struct annal_snapshots {
     size_t next; /* index of the next entry to serve, so that every session gets a turn */
     struct snapshot_writer
         *writer; /* writer that is working on a session, also between two rounds; or NULL */
-    /* released state of the previous writer, reused because compiling the core pack takes long */
+    /* state of the previous writer, emptied for reuse by the next, because compiling the core pack
+     * takes long */
     annal_state *spare;
 };
 
@@ -136,7 +139,8 @@ static annal_status note(annal_snapshots *snapshots, annal_slice session, bool i
     return ANNAL_OK;
 }
 
-/* Note a session that changed. This and the next function are annal_session_fn. */
+/* Add a session whose journal changed to the entries. This function and the next are callbacks of
+ * the type annal_session_fn. */
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -230,7 +234,7 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
          * before its first snapshot. */
         writer->is_hurried = !snapshots->closing || snapshots->is_patient;
         writer->patience = entry->patience;
-        /* Where a snapshot did not fit before, none is tried again. */
+        /* do not try again at a position where a snapshot did not fit before */
         if (entry->patience > 1 && entry->last.seq > writer->due.seq)
             writer->due = entry->last;
     }
@@ -280,7 +284,8 @@ static bool is_over(const annal_snapshots *snapshots, int64_t stop_us)
            (!snapshots->closing && annal__keeper_is_needed(snapshots->store));
 }
 
-/* Continue the writer. Return ANNAL_END if the time is over or another process writes the index. */
+/* Let the snapshot writer continue with its session. Return ANNAL_END if its time for this round is
+ * over, or if another process writes the index. */
 static annal_status work(annal_snapshots *snapshots, annal_status status, int64_t stop_us,
                          annal_error *err)
 {
@@ -291,7 +296,8 @@ static annal_status work(annal_snapshots *snapshots, annal_status status, int64_
     if (status == ANNAL_OK)
         return ANNAL_END;
     if (status == ANNAL_ERR_BUSY) {
-        if (snapshots->writer->cursor == NULL) /* the writer did not begin */
+        /* the writer has not read an event yet, so nothing is lost by freeing it */
+        if (snapshots->writer->cursor == NULL)
             drop_writer(snapshots);
         return ANNAL_END;
     }
@@ -464,7 +470,7 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
     annal_store *store = annal__index_store(index);
     if (annal__session_list_is_read_only(store))
         return annal__fail(err, ANNAL_ERR_IO,
-                           "take snapshots in store %s: it is open for reading only",
+                           "take snapshots in store %s: the store is open for reading only",
                            annal_store_path(store));
     annal_status status = open_task(index, policy, false, out_snapshots, err);
     annal_snapshots *usual = status < 0 ? NULL : annal__index_on_close(index, NULL, NULL);

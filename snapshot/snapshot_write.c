@@ -14,7 +14,9 @@
 #define STEP_EVENTS  256
 #define STEP_BYTES   ((uint64_t)1 << 18) /* maximum of journal bytes in one step */
 #define PATIENCE_MAX ((uint64_t)1 << 20)
-/* bytes of changed pages above which a step moves them to a file */
+/*
+ * size of the changed pages in memory, in bytes, from which a step moves them to a temporary file
+ */
 #define SPILL_BYTES ((size_t)16 << 20)
 
 /* ---- Beginning ---- */
@@ -28,9 +30,9 @@ static const struct snapshot_header *newest(const struct snapshot_writer *writer
 }
 
 /*
- * Begin to fold. The snapshots that belong to a fork itself are all after its fork point. So the
- * marks begin at the fork point, and earlier events are only folded, from a snapshot of an ancestor
- * if possible.
+ * Begin to fold the session (apply its events one by one). Snapshots of a fork are all after its
+ * fork point: so positions for snapshots are counted from the fork point, and earlier events are
+ * only applied, starting at a snapshot of an ancestor if possible.
  */
 static annal_status begin_fold(struct snapshot_writer *writer, annal_error *err)
 {
@@ -121,7 +123,8 @@ static size_t find_base(const struct snapshot_writer *writer, uint64_t number)
     return at;
 }
 
-/* Number the snapshot and pack its body. *out_base is the layer on which it is based. */
+/* Choose the number of the new snapshot, and compress its pages. *out_base is the layer on which
+ * the snapshot is based. */
 static annal_status pack(const struct snapshot_writer *writer, struct snapshot_header *header,
                          struct buf *body, size_t *out_base, annal_error *err)
 {
@@ -277,7 +280,7 @@ static annal_status continue_over(struct snapshot_writer *writer,
     return status;
 }
 
-/* Note that the snapshot was stored. */
+/* Record that the snapshot was stored. */
 static void note_taken(struct snapshot_writer *writer, const struct snapshot_header *header)
 {
     writer->last = writer->due = writer->here;
@@ -287,7 +290,7 @@ static void note_taken(struct snapshot_writer *writer, const struct snapshot_hea
 }
 
 /*
- * Note that the snapshot is larger than all snapshots of the session may be together. The next
+ * Record that the snapshot is larger than all snapshots of the session may be together. The next
  * attempt follows after four times the distance: by then the limit may have grown, or the state may
  * be smaller.
  */
@@ -442,8 +445,8 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
     if (status >= 0 && writer.refused_seq != 0 && writer.refused_seq == writer.end.seq)
         status = annal__fail(
             err, ANNAL_ERR_LIMIT,
-            "take a snapshot of session '%.*s': it takes %llu bytes, but all snapshots together may"
-            " take %llu",
+            "take a snapshot of session '%.*s': the snapshot takes %llu bytes, but all snapshots "
+            "together may take %llu",
             ANNAL_FMT(session), (unsigned long long)writer.refused_bytes,
             (unsigned long long)annal__policy_bytes_max(&writer.policy, writer.end.offset));
     if (status >= 0 && newest(&writer) == NULL)

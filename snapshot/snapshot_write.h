@@ -16,9 +16,10 @@ struct snapshot_writer {
     annal_snapshot_policy policy;
     bool at_end;      /* whether to take a snapshot at the end even if none is due there */
     bool is_hurried;  /* whether to skip positions far from the end: see policy.h, "in a hurry" */
-    uint32_t wait_ms; /* milliseconds to wait for other writers of the index; 0: only try */
+    uint32_t wait_ms; /* time in ms to wait for other writers of the index; 0: only try once */
 
-    /* snapshots of the session, the newest as layer 0; the state is over layer 0 */
+    /* existing snapshots of the session, the newest as layer 0; the pages of the state that did not
+     * change are read from layer 0 */
     struct chain *chain;
     annal_state *state;
     annal_cursor *cursor;
@@ -37,7 +38,7 @@ struct snapshot_writer {
     uint64_t refused_bytes;
 
     bool listed; /* whether total_bytes and leftovers are known */
-    /* bytes of the session's snapshots whose number is a multiple of stride */
+    /* size in bytes of the session's snapshots whose number is a multiple of stride */
     uint64_t total_bytes;
     bool leftovers; /* whether the session has other snapshots, which must be deleted */
 };

@@ -18,7 +18,8 @@
 #define SUFFIX     ".zst"
 #define OTHER_SEQ  "its seq differs from the seq of its row"
 
-/* Note the root of the lineage: an annal_lineage_fn. The last part is the root. */
+/* Remember the first ancestor of the session: an annal_lineage_fn. The parts are visited from the
+ * session itself to the first ancestor, so the last call decides. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct storage *shelf = arg;
@@ -53,7 +54,8 @@ annal_status annal__storage_init(struct storage *shelf, annal_index *index, anna
 
 /* ---- Files ---- */
 
-/* Compose STORE/snapshots/<session>, or STORE/snapshots/<session>/<seq>.zst if seq is not 0. */
+/* Compose the path of a session's directory, STORE/snapshots/<session>, or, if seq is not 0, of the
+ * file of its snapshot at seq, STORE/snapshots/<session>/<seq>.zst. */
 static annal_status path_of(const struct storage *shelf, uint64_t seq, struct buf *out,
                             annal_error *err)
 {
@@ -77,10 +79,11 @@ annal_status annal__storage_open_file(const struct storage *shelf,
     struct buf path = {0};
     annal_status status = path_of(shelf, header->seq, &path, err);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
-    /* A missing file is damage; a file that exists but cannot be opened now is not. */
+    /* a missing file is damage of the snapshot; a file that cannot be opened now is not */
     if (status >= 0 && fd < 0)
         status = errno == ENOENT
-                     ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it does not exist", path.ptr)
+                     ? annal__fail(err, ANNAL_ERR_CORRUPT,
+                                   "read the snapshot file %s: the file does not exist", path.ptr)
                      : annal__fail_errno(err, "cannot read %s", path.ptr);
     annal__buf_done(&path);
     if (status >= 0)
@@ -141,7 +144,7 @@ annal_status annal__storage_stale(const struct storage *shelf, const struct snap
     annal_cursor *cursor = NULL;
     *out_why = NULL;
     if (strcmp(header->file, shelf->info.file) != 0) {
-        *out_why = "it belongs to another journal";
+        *out_why = "the snapshot belongs to a different journal";
         return ANNAL_OK;
     }
     annal_status status = annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1,
@@ -155,7 +158,7 @@ annal_status annal__storage_stale(const struct storage *shelf, const struct snap
         return ANNAL_OK;
     }
     if (status >= 0 && header->pack_version != shelf->pack_version)
-        *out_why = "it was taken with other packs";
+        *out_why = "the snapshot was taken with different packs";
     return status;
 }
 
@@ -203,10 +206,10 @@ static int list_add(void *arg, const annal__snapshot_row *row)
         (struct shelf_item){.seq = row->seq, .bytes = row->bytes, .created_us = row->created_us};
     if (row->session.len < sizeof item->session)
         memcpy(item->session, row->session.ptr, row->session.len);
-    /* list_add() receives only the first bytes of a row; the length is that of the complete row. */
+    /* only the header of the row is in memory, but the item states the length of the whole row */
     annal_slice whole = {row->head.ptr, (size_t)row->bytes};
     item->problem = row->head.len < SNAPSHOT_HEADER_BYTES
-                        ? "it is too short"
+                        ? "the snapshot is too short"
                         : annal__container_header_read(whole, &item->header);
     if (item->problem == NULL && item->header.seq != row->seq)
         item->problem = OTHER_SEQ;
@@ -220,7 +223,7 @@ annal_status annal__storage_list(annal_index *index, annal_slice session, struct
 {
     annal_status status = annal__reader_snapshot_each(index, session, list_add, list, err);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "cannot list the snapshots");
+        annal__fail(err, status, "cannot list the snapshots of the store");
     return status;
 }
 
@@ -277,7 +280,7 @@ static int sweep_one(void *arg, const char *name)
     char *end = NULL;
     uint64_t seq = strtoull(name, &end, 10);
     if (end == name || strncmp(end, SUFFIX, strlen(SUFFIX)) != 0)
-        return 0; /* not a file of a snapshot */
+        return 0; /* the name is not that of a snapshot's file: leave it alone */
     for (size_t i = 0; i < sweep->rows.count; i++) {
         const struct shelf_item *item = &sweep->rows.items[i];
         if (item->seq == seq && item->problem == NULL && item->header.in_file)
@@ -298,7 +301,7 @@ void annal__storage_sweep(const struct storage *shelf)
     annal_session_info info;
     struct sweep sweep = {.shelf = shelf};
     annal_status status = annal_session_info_get(shelf->store, shelf->session, &info, NULL);
-    /* If the session does not exist, no row is valid, and all files are removed. */
+    /* if the session does not exist, none of its snapshots is valid, and all files are removed */
     if (status != ANNAL_ERR_NOTFOUND)
         status = annal__storage_list(shelf->index, shelf->session, &sweep.rows, NULL);
     if ((status >= 0 || status == ANNAL_ERR_NOTFOUND) && path_of(shelf, 0, &path, NULL) >= 0)

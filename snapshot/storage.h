@@ -13,7 +13,9 @@
 
 #include <annal/snapshot.h>
 
-/* A session, and what its snapshots are checked against. */
+/*
+ * A session whose snapshots are read or written, and the facts with which each snapshot must agree.
+ */
 struct storage {
     annal_index *index;
     annal_store *store;
@@ -25,7 +27,9 @@ struct storage {
     const annal_pack *const *packs; /* packs of the caller, or `core` */
     size_t pack_count;
     uint64_t pack_version;
-    annal_state **spare; /* released state that the states of this session reuse; may be NULL */
+    /* address of a state that was emptied by annal__state_rest(), and that the next loaded state
+     * reuses; may be NULL */
+    annal_state **spare;
 };
 
 /*
@@ -84,7 +88,7 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
 struct shelf_item {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t seq;
-    uint64_t bytes; /* stored bytes, in the row and in its file */
+    uint64_t bytes; /* size of the snapshot in bytes: its row, and its file if it has one */
     int64_t created_us;
     struct snapshot_header header; /* valid when problem is NULL */
     const char *problem;

@@ -52,9 +52,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* milliseconds to wait until rows that users wrote into tables of packs are in the journals */
+/* time in ms to wait until rows that users wrote into tables of packs are in the journals */
 #define DRAIN_MS 600000
-#define TRIES    10 /* most attempts to copy a journal that is replaced repeatedly */
+#define TRIES    10 /* maximum number of attempts to copy a journal that is replaced repeatedly */
 
 struct backup {
     annal_index *index;
@@ -63,7 +63,7 @@ struct backup {
     struct copying copying;
     struct buf manifest, from, to;
     annal_backup_result result;
-    /* status of the last io_list_fn, whose own result says only that it stopped the listing */
+    /* status with which the last callback of io->list stopped the listing */
     annal_status failed;
     annal_error *err;
 };
@@ -91,7 +91,7 @@ static annal_status write_down(struct backup *backup, const struct backup_file *
     backup->result.files++;
     backup->result.bytes += file->bytes;
     annal_status status = annal__backup_manifest_add(&backup->manifest, file);
-    return status < 0 ? annal__fail(backup->err, status, "cannot write the manifest of a backup")
+    return status < 0 ? annal__fail(backup->err, status, "cannot write the manifest of the backup")
                       : ANNAL_OK;
 }
 
@@ -148,10 +148,10 @@ static annal_status copy_session(struct backup *backup, struct backup_session *e
     for (int i = 0; i < TRIES && again && status == ANNAL_OK; i++)
         status = copy_journal(backup, entry, &again);
     if (status == ANNAL_OK && again)
-        status = annal__fail(
-            backup->err, ANNAL_ERR_BUSY,
-            "cannot copy session '%s', because other processes keep replacing it; try again",
-            entry->session);
+        status = annal__fail(backup->err, ANNAL_ERR_BUSY,
+                             "cannot copy session '%s', because other processes keep replacing the "
+                             "session; try again",
+                             entry->session);
     return status;
 }
 
@@ -384,8 +384,9 @@ annal_status annal_backup(annal_index *index, const char *directory,
 /* ---- Restoring and checking ---- */
 
 /*
- * Check that no directory between the backup and a file of it is a symbolic link, which could lead
- * to any file. path is the file's path, root_bytes the length of the backup's.
+ * Check that no directory between the backup's and a file of it is a symbolic link, which could
+ * lead to any file. path is the path of the file; its first root_bytes bytes are the path of the
+ * backup.
  */
 static annal_status refuse_links(const struct io *io, struct buf *path, size_t root_bytes,
                                  annal_error *err)
@@ -400,8 +401,10 @@ static annal_status refuse_links(const struct io *io, struct buf *path, size_t r
         else if (errno == ENOENT)
             status = ANNAL_ERR_NOTFOUND;
         else if (errno == ENOTDIR)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                                 "%s is a symbolic link or a file, and not a directory", path->ptr);
+            status = annal__fail(
+                err, ANNAL_ERR_CORRUPT,
+                "restore a backup: path %s is a symbolic link or a file, not a directory",
+                path->ptr);
         else
             status = annal__fail_errno(err, "cannot open directory %s", path->ptr);
         *slash = '/';
@@ -426,11 +429,12 @@ static annal_status restore_file(struct copying *copying, const char *directory,
     if (status >= 0) /* read one more byte, to check that the file ends where the manifest says */
         status = annal__backup_copy_file(copying, from.ptr, to.ptr, file->bytes + 1, &copied, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s is missing", directory, file->path);
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "backup %s: file %s is missing", directory,
+                             file->path);
     else if (status == ANNAL_OK && (copied.bytes != file->bytes || copied.h != file->h))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "%s: the content of %s has changed since the backup", directory,
-                             file->path);
+                             "backup %s: the content of file %s has changed since the backup",
+                             directory, file->path);
     result->files++;
     result->bytes += file->bytes;
     result->sessions += strncmp(file->path, "events/", 7) == 0;
@@ -458,8 +462,8 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
     if (status < 0 || is_stopped)
         return status;
     if (result->files != manifest->files || result->bytes != manifest->bytes)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: the checksums in its manifest are wrong",
-                           directory);
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "backup %s: the checksums in the manifest are wrong", directory);
     return ANNAL_OK;
 }
 
@@ -481,7 +485,9 @@ static annal_status sync_tree(const struct io *io, const char *target, struct ma
             break;
         *strrchr(file.path, '/') = '\0';
         if (strcmp(file.path, last) == 0)
-            continue; /* the files of a directory are adjacent, so it is synced once */
+            /* the files of a directory are adjacent in the manifest, so this syncs each directory
+             * once */
+            continue;
         memcpy(last, file.path, sizeof last);
         status = annal__backup_join(&path, target, file.path, err);
         if (status >= 0)
@@ -507,13 +513,14 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     if (status < 0)
         return status;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "restore %s: cannot choose a random name", path);
+        return annal__fail_errno(err, "restore into store %s: cannot choose a random name", path);
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
         len--;
     status = annal__buf_printf(&target, "%.*s.restoring-%016" PRIx64, (int)len, path, random);
     if (status < 0) {
-        status = annal__fail(err, status, "restore %s: its name is too long", path);
+        status = annal__fail(err, status,
+                             "restore into store %s: the path of the store is too long", path);
         goto done;
     }
     status = annal__io_make_private_dir(io, target.ptr, err);

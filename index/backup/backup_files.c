@@ -47,8 +47,9 @@ static annal_status read_manifest(struct manifest *manifest, const struct io *io
     annal_status status = ANNAL_OK;
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s is missing: this is not a complete backup",
-                           path);
+        return annal__fail(
+            err, ANNAL_ERR_NOTFOUND,
+            "the manifest %s is missing: the directory does not contain a complete backup", path);
     if (fd < 0)
         return annal__fail_errno(err, "cannot open %s", path);
     if (io->fstat(io->arg, fd, &file) < 0) {
@@ -92,8 +93,9 @@ annal_status annal__backup_manifest_open(struct manifest *manifest, const struct
                &manifest->files, &manifest->bytes, &h, &length) != 3 ||
         length == 0 || strcmp(last + length, "\n") != 0 ||
         h != annal__hash(text, (size_t)(last - text), 0)) {
-        status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "the content of %s has changed since the backup", path.ptr);
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT,
+                        "the content of the manifest %s has changed since the backup", path.ptr);
         goto done;
     }
     manifest->at = strchr(text, '\n') + 1;
@@ -121,7 +123,8 @@ annal_status annal__backup_manifest_next(struct manifest *manifest, struct backu
                                          annal_error *err)
 {
     int length = 0;
-    /* a copy of one line, because sscanf() measures the length of its complete text */
+    /* copy of one line of the manifest: sscanf() on the complete text would measure the whole text
+     * each time */
     char line[LINE_BYTES] = "";
     if (strncmp(manifest->at, LAST, strlen(LAST)) == 0)
         return ANNAL_END;
@@ -132,8 +135,8 @@ annal_status annal__backup_manifest_next(struct manifest *manifest, struct backu
                out->path, &out->bytes, &out->h, &length) != 3 ||
         length == 0 || (size_t)length != bytes || manifest->at[length] != '\n' ||
         !is_path(out->path))
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "invalid line in the manifest: %.100s",
-                           manifest->at);
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "the manifest of the backup has an invalid line: %.100s", manifest->at);
     manifest->at += length + 1;
     return ANNAL_OK;
 }
@@ -187,10 +190,14 @@ annal_status annal__backup_must_be_empty(const struct io *io, const char *path, 
     if (!*out_there)
         return errno == ENOENT ? ANNAL_OK : annal__fail_errno(err, "cannot examine %s", path);
     if (!S_ISDIR(file.st_mode))
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "%s is not a directory", path);
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "the target %s is not a directory", path);
     if (io->list(io->arg, path, count_name, &some) < 0)
         return annal__fail_errno(err, "cannot list %s", path);
-    return some ? annal__fail(err, ANNAL_ERR_CONFLICT, "%s is not empty", path) : ANNAL_OK;
+    return some
+               ? annal__fail(
+                     err, ANNAL_ERR_CONFLICT,
+                     "the target directory %s is not empty; name a new or an empty directory", path)
+               : ANNAL_OK;
 }
 
 /* ---- Copying ---- */
@@ -246,7 +253,7 @@ annal_status annal__backup_copy_file(struct copying *copying, const char *from, 
     annal_status status = ANNAL_OK;
     int source = io->open(io->arg, from, O_RDONLY, 0);
     if (source < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "%s does not exist", from);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "file %s does not exist", from);
     if (source < 0)
         return annal__fail_errno(err, "cannot open %s", from);
     if (to != NULL)

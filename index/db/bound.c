@@ -115,11 +115,13 @@ annal_status annal__bound_fail(const struct bound *bound, int rc, const char *wh
                            (unsigned long long)sqlite3_limit(bound->db, SQLITE_LIMIT_LENGTH, -1) >>
                                20);
     if (strcmp(bound->what, "time") == 0)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "%s: it was stopped after %.10g seconds%s", what,
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "%s: the statement was stopped after %.10g seconds%s", what,
                            (double)limits->run_ms / 1000, bound->each_row ? " for one row" : "");
     bool memory = strcmp(bound->what, "memory") == 0;
     return annal__fail(
-        err, ANNAL_ERR_LIMIT, "%s: it was stopped because it used more than %llu MB of %s", what,
+        err, ANNAL_ERR_LIMIT,
+        "%s: the statement was stopped because it used more than %llu MB of %s", what,
         (unsigned long long)(memory ? limits->memory_bytes : limits->temp_bytes) >> 20,
         memory ? "memory" : "temporary files");
 }

@@ -21,7 +21,7 @@ struct bound {
     int64_t left_us;
     int64_t begun_us; /* time at which the step began */
     int64_t looked_us;
-    int64_t memory;   /* bytes of memory that SQLite used at the beginning */
+    int64_t memory;   /* number of bytes of memory that SQLite used when the limit began */
     int length;       /* limit for the length of values that was set before */
     const char *what; /* name of the option whose limit was exceeded, or NULL */
 };

@@ -67,8 +67,9 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
     if (status == ANNAL_ERR_BUSY)
         return annal__fail(err, status, "%s: the database is locked by another program", what);
     annal__fail(err, status, "%s: %s%s", what, db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db),
-                status == ANNAL_ERR_CORRUPT ? "; try again: it will be rebuilt from the journals"
-                                            : "");
+                status == ANNAL_ERR_CORRUPT
+                    ? "; try again: the database will be rebuilt from the journals"
+                    : "");
     if (err != NULL && status == ANNAL_ERR_IO)
         err->os_errno = errno_of(db, rc);
     return status;
@@ -162,11 +163,12 @@ static annal_status ask_functions(sqlite3 *db, const char *sql, const struct buf
         if (status >= 0 && known != NULL)
             status = annal__buf_append(out, "", 1);
         if (status < 0)
-            annal__fail(err, status, "cannot add the functions of an extension");
+            annal__fail(err, status, "cannot add the SQL functions of the store's extensions");
     }
     sqlite3_finalize(stmt);
     return status >= 0 && rc != SQLITE_DONE
-               ? annal__db_fail(err, db, rc, "cannot add the functions of an extension")
+               ? annal__db_fail(err, db, rc,
+                                "cannot add the SQL functions of the store's extensions")
                : status;
 }
 
@@ -211,7 +213,7 @@ annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err)
 {
     int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
     if (rc != SQLITE_OK)
-        return annal__db_fail(err, db, rc, "%.60s", sql);
+        return annal__db_fail(err, db, rc, "run the SQL statement '%.60s'", sql);
     return ANNAL_OK;
 }
 
@@ -231,7 +233,7 @@ annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_
 {
     int rc = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, out_stmt, NULL);
     if (rc != SQLITE_OK)
-        return annal__db_fail(err, db, rc, "%.60s", sql);
+        return annal__db_fail(err, db, rc, "run the SQL statement '%.60s'", sql);
     return ANNAL_OK;
 }
 
@@ -243,7 +245,8 @@ annal_status annal__db_run(sqlite3_stmt *stmt, annal_error *err)
     while (rc == SQLITE_ROW);
     annal_status status = ANNAL_OK;
     if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "%.60s", sqlite3_sql(stmt));
+        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "run the SQL statement '%.60s'",
+                                sqlite3_sql(stmt));
     sqlite3_reset(stmt);
     return status;
 }
@@ -256,7 +259,7 @@ annal_status annal__db_integer(sqlite3 *db, const char *sql, int64_t *out, annal
         return status;
     int rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "%.60s", sql);
+        status = annal__db_fail(err, db, rc, "run the SQL statement '%.60s'", sql);
     else
         *out = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
     sqlite3_finalize(stmt);
@@ -290,10 +293,12 @@ static bool only_space(const char *text, const char *end)
 static annal_status refuse(const struct allowed *allowed, annal_error *err)
 {
     if (allowed->what[0] != '\0')
-        return annal__fail(err, ANNAL_ERR_SQL, "%s is not allowed here", allowed->what);
-    return annal__fail(err, ANNAL_ERR_SQL,
-                       "only reading is possible here (SELECT, WITH, VALUES, EXPLAIN QUERY PLAN): "
-                       "the tables are built from the journals; append an event instead");
+        return annal__fail(err, ANNAL_ERR_SQL, "%s is not allowed in a statement that only reads",
+                           allowed->what);
+    return annal__fail(
+        err, ANNAL_ERR_SQL,
+        "only statements that read (SELECT, WITH, VALUES, EXPLAIN QUERY PLAN) are allowed, because "
+        "the tables are built from the journals: append an event instead");
 }
 
 /* Return whether the statement only reads, and is not a plain EXPLAIN: see allowed.c, rule 5. */
@@ -306,7 +311,7 @@ annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, struct allow
                                       sqlite3_stmt **out_stmt, annal_error *err)
 {
     if (sql.len > INT32_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "SQL of %zu bytes is too long", sql.len);
+        return annal__fail(err, ANNAL_ERR_LIMIT, "the SQL text is too long: %zu bytes", sql.len);
     const char *tail = NULL;
     sqlite3_stmt *stmt = NULL;
     sqlite3_set_authorizer(db, annal__allowed_select, allowed);
@@ -320,7 +325,9 @@ annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, struct allow
     else if (stmt == NULL)
         status = annal__fail(err, ANNAL_ERR_SQL, "the text contains no SQL statement");
     else if (!only_space(tail, sql.ptr + sql.len))
-        status = annal__fail(err, ANNAL_ERR_SQL, "more than one SQL statement");
+        status = annal__fail(
+            err, ANNAL_ERR_SQL,
+            "the text contains more than one SQL statement: run the statements one by one");
     if (status < 0) {
         annal__db_end_select(db);
         sqlite3_finalize(stmt);
@@ -361,7 +368,8 @@ static annal_status bind_params(sqlite3_stmt *stmt, const annal_sql_options *opt
             break;
         }
         if (rc != SQLITE_OK)
-            return annal__db_fail(err, sqlite3_db_handle(stmt), rc, "parameter %d", at);
+            return annal__db_fail(err, sqlite3_db_handle(stmt), rc,
+                                  "cannot bind a value to parameter ?%d", at);
     }
     return ANNAL_OK;
 }

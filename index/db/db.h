@@ -60,8 +60,10 @@ annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_funct
 void annal__db_close(sqlite3 *db); /* Close a connection. NULL is accepted. */
 
 annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err);
-annal_status annal__db_begin(sqlite3 *db, annal_error *err); /* unless a transaction has begun */
-void annal__db_rollback(sqlite3 *db);                        /* if a transaction has begun */
+/* Begin a transaction, unless one has begun. */
+annal_status annal__db_begin(sqlite3 *db, annal_error *err);
+/* Roll back the transaction, if one has begun. */
+void annal__db_rollback(sqlite3 *db);
 annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                annal_error *err);
 

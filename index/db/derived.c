@@ -137,8 +137,8 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
         return ANNAL_OK;
     close_writer(derived);
     if (*out_whose == ALTERED)
-        annal__say(derived->store, ANNAL_LOG_WARNING, "%s; it is rebuilt from the journals",
-                   why.message);
+        annal__say(derived->store, ANNAL_LOG_WARNING,
+                   "%s; the database is rebuilt from the journals", why.message);
     return *out_whose != FOREIGN ? remove_unusable(derived, err)
                                  : annal__files_move_aside(derived_io(derived), derived->path, err);
 }
@@ -238,7 +238,7 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
             derived, annal__derived_read_stamp(derived->db, "main", &derived->stamp, err), err);
     if (status < 0) {
         close_writer(derived);
-        /* after a failure to fill a new file, such as a full disk: leave no empty file */
+        /* a new file could not be filled, for instance on a full disk: leave no empty file */
         if (fills && status == ANNAL_ERR_IO && !derived->private)
             (void)annal__files_remove(derived_io(derived), derived->path, NULL);
         return status;
@@ -334,7 +334,8 @@ static annal_status begin_transaction(struct derived *derived, annal_error *err)
     annal_status status = try_transaction(derived, &current, err);
     if (status < 0 || current)
         return status;
-    /* another process rebuilt the tables from another version of their text */
+    /* another process rebuilt the tables from a different version of their text, so open the file
+     * again */
     close_writer(derived);
     status = try_transaction(derived, &current, err);
     if (status >= 0 && !current)
@@ -426,12 +427,14 @@ annal_status annal__derived_end(struct derived *derived, bool keep, annal_error 
 annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     if (derived->frozen || derived->private)
-        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "cannot write '%s': the store is open for reading only", derived->path);
     annal_status status = take_lock(derived, deadline_us, err);
     if (status < 0)
         return status;
     if (!annal__file_is_there(derived_io(derived), derived->path))
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' does not exist", derived->path);
+        status =
+            annal__fail(err, ANNAL_ERR_NOTFOUND, "the database '%s' does not exist", derived->path);
     if (status >= 0)
         status = ensure_writer(derived, err);
     if (status >= 0)
@@ -461,7 +464,8 @@ static annal_status open_keep(struct derived *derived, annal_error *err)
 annal_status annal__derived_discard(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     if (derived->frozen)
-        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "cannot write '%s': the store is open for reading only", derived->path);
     annal_status status = take_lock(derived, deadline_us, err);
     if (status < 0)
         return status;
@@ -480,9 +484,13 @@ annal_status annal__derived_empty_wal(struct derived *derived, int64_t deadline_
         if (rc == SQLITE_OK)
             return ANNAL_OK;
         if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED && rc != SQLITE_PROTOCOL)
-            return annal__db_fail(err, derived->db, rc, "cannot checkpoint %s", derived->path);
+            return annal__db_fail(err, derived->db, rc, "cannot checkpoint the database '%s'",
+                                  derived->path);
         if (gives_up(derived, deadline_us))
-            return annal__fail(err, ANNAL_ERR_BUSY, "another program is reading it");
+            return annal__fail(err, ANNAL_ERR_BUSY,
+                               "cannot empty the WAL of the database '%s': another program is "
+                               "reading the database",
+                               derived->path);
         annal__store_wait_begin(derived->store);
         annal__deadline_pause(attempt);
         annal__store_wait_end(derived->store);
@@ -571,7 +579,7 @@ void annal__derived_done(struct derived *derived)
         return;
     if (derived->db != NULL)
         annal__derived_rest(derived);
-    /* no thread uses the writer any more, even if another process holds the lock */
+    /* no thread of this process uses the writer any more; another process may hold the lock */
     close_writer(derived);
     annal__readers_done(&derived->readers);
     annal__db_close(derived->keep);

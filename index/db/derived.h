@@ -48,7 +48,7 @@ struct derived_ops {
      * 3.44 a check of the database opens its virtual tables. May be NULL.
      */
     annal_status (*add_functions)(void *arg, sqlite3 *db, annal_error *err);
-    /* called when a transaction has begun and the file was found to be current; may be NULL */
+    /* called in each new transaction, after the tables turned out to be current; may be NULL */
     annal_status (*begun)(void *arg, annal_error *err);
     /* called before the writer's connection is closed, to finalize statements on it */
     void (*closing)(void *arg);
@@ -72,7 +72,9 @@ struct derived {
     bool rollback;
     /* whether the store is read-only and the file exists: the file is never written */
     bool frozen;
-    bool private; /* whether the database is in memory, where the connection keep keeps it alive */
+    /* whether the database is in memory only; then the connection `keep` stays open, because the
+     * database ends with its last connection */
+    bool private;
     sqlite3 *keep;
     const struct derived_ops *ops;
     void *arg;
@@ -80,17 +82,18 @@ struct derived {
     struct patience patience;
     struct readers readers;
 
-    /* The connection that writes. Used only while the lock is held. */
-    sqlite3 *db; /* the connection; NULL: it is not open */
+    /* The connection that writes, and its statements. Used only while the lock is held. */
+    sqlite3 *db; /* connection that writes; NULL: it is not open */
     /* statement on db; NULL until it is needed, like the next two statements */
     sqlite3_stmt *get_stamp;
     sqlite3_stmt *count_commit;
     sqlite3_stmt *get_cookie;
-    /* SQLite's cookie of the schema that was compared last; -1: none was compared */
+    /* number of the schema's version in SQLite (cookie) at its last comparison; -1: none was
+     * compared */
     int64_t cookie;
     struct stamp stamp;      /* stamp that the file had when the transaction began */
-    struct file_id wal, shm; /* identities of -wal and -shm when db was opened */
-    int wal_pages;           /* pages of the WAL after the last commit */
+    struct file_id wal, shm; /* device and inode of the files -wal and -shm when db was opened */
+    int wal_pages;           /* number of pages in the WAL after the last commit */
 };
 
 /*
@@ -200,10 +203,8 @@ void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean);
 annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                  struct stamp *out_stamp, annal_error *err);
 
-/*
- * Assign a new database id, which invalidates existing plans and the stamps that readers hold. Call
- * it in a transaction that emptied tables.
- */
+/* Assign a new database id, so that plans and stamps of readers, which contain the old id, become
+ * invalid. Call it in a transaction that emptied tables. */
 annal_status annal__derived_renew(struct derived *derived, annal_error *err);
 
 /* Return whether a failure means that trying again is useless: no space, no permission. */

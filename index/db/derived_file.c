@@ -47,7 +47,8 @@ annal_status annal__derived_cookie(sqlite3 *db, sqlite3_stmt **stmt, int64_t *ou
     if (rc == SQLITE_ROW)
         *out = sqlite3_column_int64(*stmt, 0);
     else
-        status = annal__db_fail(err, db, rc, "cannot read the schema of a database");
+        status = annal__db_fail(err, db, rc,
+                                "cannot read the schema version of a database of the index");
     sqlite3_reset(*stmt);
     return status;
 }
@@ -85,10 +86,8 @@ static annal_status read_header(const struct derived *derived, sqlite3 *db, enum
     return ANNAL_OK;
 }
 
-/*
- * The first pragma begins the transaction. So the schema that SQLite parses, and keeps while the
- * cookie stays the same, is the one that is compared.
- */
+/* Implementation: the first pragma begins the transaction. So the schema that is compared is the
+ * one that SQLite parses in this transaction, and keeps while the cookie stays the same. */
 annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
                                     int64_t *out_cookie, annal_error *err)
 {
@@ -126,8 +125,10 @@ annal_status annal__derived_stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct s
     if (rc == SQLITE_ROW)
         *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
     else
-        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no version")
-                                   : annal__db_fail(err, db, rc, "cannot read the index");
+        status =
+            rc == SQLITE_DONE
+                ? annal__fail(err, ANNAL_ERR_CORRUPT, "a database of the index has no version")
+                : annal__db_fail(err, db, rc, "cannot read the version of a database of the index");
     sqlite3_reset(stmt);
     return status;
 }
@@ -156,8 +157,8 @@ annal_status annal__derived_or_corrupt(const struct derived *derived, annal_stat
                                        annal_error *err)
 {
     return status == ANNAL_ERR_SQL
-               ? annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
-                             derived->path)
+               ? annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "tables of the database '%s' were dropped or altered", derived->path)
                : status;
 }
 
@@ -185,6 +186,7 @@ annal_status annal__derived_fail_locked(const struct derived *derived, annal_err
 {
     char name[HOLDER_BYTES];
     uint32_t pid = holder_of(derived);
-    return annal__fail(err, ANNAL_ERR_BUSY, "another program keeps '%s' locked%s%s", derived->path,
-                       pid == 0 ? "" : ": ", pid == 0 ? "" : annal__lock_holder_name(pid, name));
+    return annal__fail(err, ANNAL_ERR_BUSY, "another program keeps the database '%s' locked%s%s",
+                       derived->path, pid == 0 ? "" : ": ",
+                       pid == 0 ? "" : annal__lock_holder_name(pid, name));
 }

@@ -15,8 +15,9 @@
 #include <string.h>
 
 /*
- * Sizes of SQLite's cache for a new connection, because a walk through an index reads the pages of
- * its table repeatedly, and for a connection that is kept for later readers.
+ * Sizes of SQLite's page cache in KiB. READER_CACHE_KIB: for a new connection; a walk through an
+ * index reads the pages of its table repeatedly. The other size is for a connection that is kept
+ * for later readers.
  */
 #define READER_CACHE_KIB 32768
 #define KEPT_CACHE_KIB   4096
@@ -50,7 +51,7 @@ static annal_status open_reader(struct derived *derived, const char *uri, struct
                                            : annal__file_check(derived_io(derived), derived->path,
                                                                derived->given_bytes, err);
     if (status >= 0 && annal__derived_is_marked(derived))
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is damaged", derived->path);
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the database '%s' is damaged", derived->path);
     if (status >= 0)
         status = annal__derived_open_db(derived, uri, SQLITE_OPEN_READONLY, &db, err);
     if (status < 0)
@@ -65,7 +66,8 @@ static annal_status open_reader(struct derived *derived, const char *uri, struct
     if (status >= 0 && whose == ALTERED)
         status = ANNAL_ERR_CORRUPT;
     if (status >= 0 && whose != OURS)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version",
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "the database '%s' was not written by this version of annal",
                              derived->path);
     if (status >= 0)
         status = annal__derived_or_corrupt(
@@ -73,8 +75,10 @@ static annal_status open_reader(struct derived *derived, const char *uri, struct
     if (status >= 0 && !derived->frozen)
         status = annal__derived_is_current(derived, db, &current, err);
     if (status >= 0 && !current)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' belong to another version",
-                             derived->path);
+        status = annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "the tables of the database '%s' were written by a different version of annal",
+            derived->path);
     if (derived->private || derived->rollback) /* its lock would stop writers */
         annal__db_rollback(db);
     if (status == ANNAL_ERR_BUSY)
@@ -108,7 +112,9 @@ static annal_status open_frozen(struct derived *derived, struct opened *out, ann
 {
     struct buf uri = {0};
     annal_status status = open_reader(derived, derived->path, out, err);
-    /* if other programs lock or write the file, it must not be opened as immutable */
+    /*
+     * ANNAL_ERR_IO only: a file that other programs lock or write must not be opened as immutable
+     */
     if (status != ANNAL_ERR_IO)
         return status;
     status = immutable_uri(derived, &uri, err);
@@ -177,7 +183,8 @@ static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
         *out = found != 0;
     }
     if (status >= 0 && !*out && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot check a database");
+        status =
+            annal__db_fail(err, db, rc, "cannot check a database of the index for NULL values");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -208,7 +215,7 @@ static annal_status check(const struct derived *derived, sqlite3 *db, annal_erro
             status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s", found == NULL ? "?" : found);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot check a database");
+        status = annal__db_fail(err, db, rc, "cannot check the database '%s'", derived->path);
     sqlite3_finalize(stmt);
     if (status >= 0 && maybe_null)
         status = holds_null(db, &null, err);
@@ -274,7 +281,8 @@ annal_status annal__derived_prove(struct derived *derived, bool all, annal_error
         status = check(derived, db, &why);
     annal__db_close(db);
     if (status != ANNAL_ERR_CORRUPT && annal__derived_is_marked(derived))
-        status = annal__fail(&why, ANNAL_ERR_CORRUPT, "the hash of a page is wrong");
+        status =
+            annal__fail(&why, ANNAL_ERR_CORRUPT, "a page of the database does not match its hash");
     if (status == ANNAL_ERR_CORRUPT) {
         *out_damage = why;
         return ANNAL_DAMAGE;

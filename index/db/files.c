@@ -35,8 +35,8 @@ static annal_status check_folders(const struct io *io, const char *database, siz
         *slash = '\0';
         if (io->stat(io->arg, path.ptr, &folder) == 0 && S_ISLNK(folder.st_mode)) {
             errno = ELOOP;
-            status =
-                annal__fail_errno(err, "'%s' is a symbolic link, which is not followed", path.ptr);
+            status = annal__fail_errno(err, "path '%s' is a symbolic link, which is not followed",
+                                       path.ptr);
         }
         *slash = '/';
     }
@@ -55,12 +55,13 @@ annal_status annal__file_check(const struct io *io, const char *path, size_t roo
         return ANNAL_OK;
     if (S_ISDIR(file.st_mode)) {
         errno = EISDIR;
-        return annal__fail_errno(err, "'%s' is a directory", path);
+        return annal__fail_errno(err, "open a database: '%s' is a directory", path);
     }
-    /* the target of a link must not be written: it may belong to another program */
+    /* refuse a symbolic link: its target may belong to another program */
     if (!S_ISREG(file.st_mode)) {
         errno = ELOOP;
-        return annal__fail_errno(err, "'%s' is a link or a device, not a regular file", path);
+        return annal__fail_errno(
+            err, "open a database: '%s' is a link or a device, not a regular file", path);
     }
     return ANNAL_OK;
 }
@@ -111,7 +112,8 @@ static annal_status find_free_name(const struct io *io, const char *database, st
         if (status < 0 || !annal__file_is_there(io, out->ptr))
             return status;
     }
-    return annal__fail(err, ANNAL_ERR_IO, "cannot move '%s' aside: '%s' exists, too", database,
+    return annal__fail(err, ANNAL_ERR_IO,
+                       "cannot move the database '%s' aside: file '%s' already exists", database,
                        out->ptr);
 }
 
@@ -123,7 +125,7 @@ static annal_status move_file(const struct io *io, const char *database, const c
     if (status >= 0)
         status = path_with(to, suffix, &new, err);
     if (status >= 0 && io->rename(io->arg, old.ptr, new.ptr) < 0 && errno != ENOENT)
-        status = annal__fail_errno(err, "cannot move '%s' aside", old.ptr);
+        status = annal__fail_errno(err, "cannot move the database '%s' aside", old.ptr);
     annal__buf_done(&old);
     annal__buf_done(&new);
     return status;
@@ -172,7 +174,7 @@ annal_status annal__files_make(const struct io *io, const char *database, size_t
         return status;
     int fd = io->open(io->arg, database, O_RDWR | O_CREAT | O_EXCL, 0660);
     if (fd < 0)
-        return annal__fail_errno(err, "cannot make '%s'", database);
+        return annal__fail_errno(err, "cannot create the database '%s'", database);
     io->close(io->arg, fd);
     return ANNAL_OK;
 }

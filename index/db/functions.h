@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-/* Add the functions to a connection. Returns a result code of SQLite. */
+/* Add the SQL functions to a connection. Returns a result code of SQLite. */
 int annal__functions_add(sqlite3 *db);
 
 #endif

@@ -128,7 +128,8 @@ annal_status annal__index_lock_take(struct index_lock *lock, const char *store_p
     const struct io *io = lock->io;
     if (!annal__index_lock_is_ours(lock))
         return annal__fail(err, ANNAL_ERR_CLOSED,
-                           "this index was opened by process %d: fork before one is opened",
+                           "this index was opened by process %d and cannot be used after fork(): "
+                           "open an index in this process",
                            (int)lock->pid);
     annal_status status = take_mutex(lock, deadline_us, err);
     if (status < 0)

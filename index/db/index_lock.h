@@ -46,7 +46,8 @@ struct index_lock {
     pid_t pid;
     /* whether the note was wiped since this process last wrote the note; guarded by the lock */
     bool wiped;
-    _Atomic int64_t wanted_us; /* when a thread of this process last waited for the lock (rule 6) */
+    /* time in us when a thread of this process last waited for the lock (rule 6) */
+    _Atomic int64_t wanted_us;
 };
 
 /* The note in the lock's file: up to which transaction the tables contain all guarded appends (rule
@@ -96,10 +97,12 @@ void annal__index_lock_leave_free(void);
 annal_status annal__index_lock_note_peek(struct index_lock *lock, const char *store_path,
                                          struct lock_note *out);
 
-/* Read the note under the lock. Returns false if no note exists or it cannot be read. */
+/* Read the note that the last holder left in the lock's file. The caller holds the lock. Returns
+ * false if no valid note exists. */
 bool annal__index_lock_note_read(const struct index_lock *lock, struct lock_note *out);
 
-/* Write the note, setting magic and hash. Returns false if it could not be written. */
+/* Write the note to the lock's file, after setting its members magic and hash. Returns false if it
+ * could not be written. */
 bool annal__index_lock_note_write(struct index_lock *lock, struct lock_note *note);
 void annal__index_lock_note_wipe(struct index_lock *lock);
 

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* most statements that a connection keeps; a connection with more is closed when it is returned */
+/* maximum number of statements that a connection keeps; a connection with more is closed when it is
+ * returned */
 #define STATEMENTS_MAX 16
 
 annal_status annal__readers_init(struct readers *readers)

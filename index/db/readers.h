@@ -63,7 +63,8 @@ void annal__readers_add(struct readers *readers, const struct io *io, const char
  * state in which it was lent (rule 2); if not, it is closed. db may be NULL. */
 void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean);
 
-/* Remove a lent connection from the list, finalizing its statements; the caller then closes it. */
+/* Remove a lent connection, which cannot be reused, from the kept connections, and finalize its
+ * statements; the caller then closes it. */
 void annal__readers_let_go(struct readers *readers, sqlite3 *db);
 
 /*

@@ -106,7 +106,8 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
                 status = annal__buf_append(&text, "", 1);
         }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot compare the tables of a database");
+        status = annal__db_fail(
+            err, db, rc, "cannot compare the tables of a database of the index with the packs");
     sqlite3_finalize(stmt);
     const char *end = text.ptr + text.len;
     for (const char *at = text.ptr; status >= 0 && at < end;) {
@@ -119,7 +120,8 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
         at = sql + strlen(sql) + 1;
     }
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "cannot compare the tables of a database");
+        annal__fail(err, status,
+                    "cannot compare the tables of a database of the index with the packs");
     shape->copy = text.ptr;
     if (status < 0)
         annal__shape_done(shape); /* the objects refer to the copy of the text, so both are freed */
@@ -222,7 +224,8 @@ static bool is_known(const struct row *row, struct shape_part *parts, size_t cou
 static annal_status fail_row(sqlite3 *db, const char *schema, const struct row *row,
                              const char *what, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' has an unexpected schema: %.10s '%.100s' %s",
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "the database '%s' has an unexpected schema: %.10s '%.100s' %s",
                        sqlite3_db_filename(db, schema), row->type, row->name, what);
 }
 
@@ -239,8 +242,8 @@ static annal_status note_unknown(sqlite3 *db, const char *schema, const struct r
         const struct shape_object *object = find(parts[i].shape, row, fixed);
         if (object == NULL)
             continue;
-        /* the type of the row must be the type in its SQL, so that annal__shape_drop_moves() drops
-         * the object */
+        /* refuse a row whose type is not the type in its SQL: annal__shape_drop_moves() could not
+         * drop the object */
         if (fixed || !row->whole || !split(row->sql, &found) || strcmp(found.type, row->type) != 0)
             return fail_row(db, schema, row, "is not what annal created", err);
         parts[i].differs = noted = true;
@@ -265,15 +268,16 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
             status = note_unknown(db, schema, &row, parts, count, open, err);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot compare the tables of '%s'",
+        status = annal__db_fail(err, db, rc,
+                                "cannot compare the tables of the database '%s' with the packs",
                                 sqlite3_db_filename(db, schema));
     sqlite3_finalize(stmt);
     for (size_t i = 0; status >= 0 && i < count; i++)
         if (parts[i].ours && parts[i].found != parts[i].shape->count)
-            status =
-                annal__fail(err, ANNAL_ERR_CORRUPT,
-                            "'%s' has an unexpected schema: a table that annal created is missing",
-                            sqlite3_db_filename(db, schema));
+            status = annal__fail(
+                err, ANNAL_ERR_CORRUPT,
+                "the database '%s' has an unexpected schema: a table that annal created is missing",
+                sqlite3_db_filename(db, schema));
     return status;
 }
 
@@ -297,7 +301,8 @@ static annal_status next_drop(sqlite3 *db, struct shape_part *parts, size_t coun
                                  "compare the tables of a database: out of memory");
     }
     if (status >= 0 && *out_sql == NULL && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot compare the tables of a database");
+        status = annal__db_fail(
+            err, db, rc, "cannot compare the tables of a database of the index with the packs");
     sqlite3_finalize(stmt);
     return status;
 }

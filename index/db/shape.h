@@ -60,8 +60,8 @@ void annal__shape_done(struct shape *shape);
 struct shape_part {
     const struct shape *shape;
     bool ours;    /* whether all objects of the part must exist and be unchanged */
-    size_t found; /* number of its objects that exist unchanged */
-    bool differs; /* whether the SQL of an object differs */
+    size_t found; /* number of the part's objects that exist unchanged in the database */
+    bool differs; /* whether the SQL of an object of the part differs in the database */
     /* whether an object that differs is not a table: SQLite runs it for other statements */
     bool moves;
 };

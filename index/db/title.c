@@ -85,7 +85,8 @@ struct line {
     size_t chars;
     size_t word_end;  /* length of the text up to the end of the last complete word */
     size_t whole_end; /* length of the text up to the last place where it may be cut */
-    bool joined;      /* whether the last character was a joiner */
+    /* whether the last character was a zero-width joiner, which joins the next character to it */
+    bool joined;
 };
 
 /* Append a character. Returns false if the line was full, and was cut, or memory ran out. */

@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-/* Add the functions to a connection. Returns a result code of SQLite. */
+/* Add the SQL functions for titles to a connection. Returns a result code of SQLite. */
 int annal__title_add(sqlite3 *db);
 
 /*

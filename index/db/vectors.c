@@ -27,7 +27,7 @@
 #include <string.h>
 
 struct vector {
-    float *values; /* the numbers; NULL: there is no vector */
+    float *values; /* the numbers of the vector; NULL: there is no vector */
     size_t count;
 };
 
@@ -118,7 +118,7 @@ static void sql_f32(sqlite3_context *context, int count, sqlite3_value **values)
     (void)count;
     struct vector vector = {0};
     const char *why = read_vector(values[0], &vector);
-    /* a NULL result would be stored, and the lack of memory would not be noticed */
+    /* if memory ran out, fail: a NULL result would be stored in the table without notice */
     if (why == no_memory)
         sqlite3_result_error_nomem(context);
     else if (why == NULL)

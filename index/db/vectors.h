@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-/* Add the functions to a connection. Returns a result code of SQLite. */
+/* Add the SQL functions for vectors to a connection. Returns a result code of SQLite. */
 int annal__vectors_add(sqlite3 *db);
 
 #endif

@@ -58,7 +58,9 @@ struct follower {
     sqlite3_stmt *get_cursor;
     sqlite3_stmt *put_cursor;
     sqlite3_stmt *insert_finding;
-    sqlite3_stmt *put_settled, *drop_settled; /* NULL if no pack has a section `-- settle` */
+    /* statements on the record of where `-- settle` must run; NULL if no pack has a section `--
+     * settle` */
+    sqlite3_stmt *put_settled, *drop_settled;
 };
 
 /* Prepare the statements of every follower on the writer's connection. */
@@ -66,8 +68,8 @@ annal_status annal__follower_open(struct follower *follower, annal_error *err);
 void annal__follower_close(struct follower *follower);
 
 /*
- * Record from now on up to which event each session is settled (indexer.c, rule 9). Call it after
- * annal__follower_open(), for a pack with a section `-- settle`.
+ * Record from now on, for each session, up to which event the pack's section `-- settle` has run
+ * (indexer.c, rule 9). Call it after annal__follower_open(), for a pack with a section `-- settle`.
  */
 annal_status annal__follower_note_settled(struct follower *follower, annal_error *err);
 
@@ -97,13 +99,14 @@ annal_status annal__follower_finding(struct follower *follower, const annal_inde
 annal_index_finding annal__follower_read_finding(sqlite3_stmt *stmt);
 
 /* Run the sections `-- settle` for a session whose events before seq `next` were all applied, and
- * delete the record of annal__follower_put_off(). */
+ * delete the record that annal__follower_put_off() made. */
 annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
                                     annal_error *err);
 
 /*
- * Record that a session is settled only up to this position, unless an earlier position is
- * recorded. Call this instead of annal__follower_settle() if more events will be applied.
+ * Record that the sections `-- settle` have seen a session only up to this position, unless an
+ * earlier position is recorded. Call this instead of annal__follower_settle() if more events will
+ * be applied.
  */
 annal_status annal__follower_put_off(struct follower *follower, annal_slice session,
                                      annal_position settled, annal_error *err);

@@ -105,7 +105,8 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
     return ANNAL_OK;
 }
 
-/* Insert the parts. The rows of a session that was given twice are inserted once. */
+/* Insert the parts of the history into the temporary table parts, once even if a session was given
+ * twice. */
 static annal_status insert_parts(const struct history *history, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *insert = NULL;

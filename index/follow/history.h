@@ -11,7 +11,7 @@
 #include <sqlite3.h>
 
 struct history_part {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session that has this part in its history */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session whose history contains this part */
     char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session whose journal contains this part */
     int64_t from_seq, to_seq;
 };

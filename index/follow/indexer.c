@@ -149,7 +149,8 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     if (known)
         status = open_at(store, session, &from, out_cursor, &why);
     if (follower->tried != NULL && known && status < 0)
-        return ANNAL_ERR_CONFLICT; /* guard.c then rolls the rows of the tried event back */
+        /* the trial's rows do not follow the indexed events: guard.c then rolls them back */
+        return ANNAL_ERR_CONFLICT;
     *out_fresh = status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND;
     if (*out_fresh) {
         annal_status forgotten = known ? follower->ops->forget(follower, session, err) : ANNAL_OK;
@@ -261,8 +262,8 @@ annal_status annal__indexer_catch_up(struct follower *follower, annal_slice sess
 
 /* ---- Working through a plan ---- */
 
-/* Index a part of the next session in turn (rule 8). *next: number of entries at the beginning of
- * the plan that need no more work. */
+/* Index some events of the session whose turn it is (rule 8). *next is the number of plan entries,
+ * from the first, that need no more work. */
 static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *next,
                               annal_error *err)
 {
@@ -289,10 +290,14 @@ annal_status annal__indexer_batch(struct follower *follower, struct plan *plan,
     annal_status status = annal__derived_begin(derived, lock_until_us, err);
     if (status < 0)
         return status;
-    /* the pack cannot run here; pack_database.c reported why when it opened the database */
+    /* the pack cannot run on this database; pack_database.c reported the reason when it opened the
+     * database */
     if (follower->get_cursor == NULL) {
         (void)annal__derived_end(derived, false, NULL);
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "pack '%s' cannot be run", follower->pack);
+        return annal__fail(
+            err, ANNAL_ERR_UNSUPPORTED,
+            "index events for pack '%s': the pack cannot be run; 'annal pack list' shows why",
+            follower->pack);
     }
     if (must_match && derived->stamp.id != plan->stamp.id) {
         (void)annal__derived_end(derived, false, NULL);
@@ -343,9 +348,11 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
         if (plan->wanted && plan->next < plan->count)
             annal__index_lock_leave_free();
         if (plan->next < plan->count && annal__deadline_passed(deadline_us))
-            return annal__fail(
-                err, ANNAL_ERR_BUSY, "time is up: %llu of %llu bytes of new journal are indexed",
-                (unsigned long long)progress.bytes_done, (unsigned long long)progress.bytes_total);
+            return annal__fail(err, ANNAL_ERR_BUSY,
+                               "the time limit for indexing was reached: %llu of %llu bytes of new "
+                               "journal are indexed",
+                               (unsigned long long)progress.bytes_done,
+                               (unsigned long long)progress.bytes_total);
     }
     if (plan->unreadable.status < 0 && err != NULL)
         *err = plan->unreadable;

@@ -131,7 +131,8 @@ static annal_status plan_all(const struct follower *follower, sqlite3 *db,
     if (status >= 0)
         status = merge_gone(&merge, NULL);
     if (status >= 0 && merge.rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, merge.rc, "cannot read '%s'", follower->derived->path);
+        status = annal__db_fail(err, db, merge.rc, "cannot read the database '%s'",
+                                follower->derived->path);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "cannot list the sessions to index");
     sqlite3_finalize(merge.cursors);
@@ -178,7 +179,8 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     if (status == ANNAL_ERR_CORRUPT && annal__stray_is(follower->derived->store, session))
         status = ANNAL_ERR_NOTFOUND;
     if (status == ANNAL_ERR_IO && annal__stray_is(follower->derived->store, session))
-        /* a journal of another session, which cannot be read: rule (6) of stray.h */
+        /* this user may not read the journal: rows that another user indexed stay (rule (6) of
+         * stray.h) */
         return ANNAL_OK;
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;

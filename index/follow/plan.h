@@ -13,10 +13,10 @@
 #include "index/follow/follower.h"
 #include "journal/base/buf.h"
 
-/* A session that is not indexed up to the end of its journal, or (gone) whose journal no longer
- * exists. */
+/* A session that is not indexed up to the end of its journal, or, with gone, whose journal no
+ * longer exists. */
 struct plan_entry {
-    size_t name_at; /* offset of its id in plan.names */
+    size_t name_at; /* offset of the session's id in plan.names */
     size_t name_bytes;
     /* position up to which the session is indexed; seq 0: the session is not in the index */
     annal_position from;
@@ -31,7 +31,7 @@ struct plan {
     size_t count;
     size_t next; /* index of the first entry that is not indexed yet */
     size_t turn; /* index of the entry whose turn is next: indexer.c, rule (8) */
-    /* for verify: whether the sections `-- settle` do not run at the ends of journals (indexer.c,
+    /* for verify: whether the sections `-- settle` must not run at the ends of journals (indexer.c,
      * rule 9) */
     bool unsettled;
     /* whether the plan runs in a task of the keeper, so that a transaction ends early if the keeper

@@ -162,7 +162,9 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
     status = annal__buf_append_slice(&copy, smaller);
     annal_free(smaller.ptr);
     if (status < 0)
-        return annal__fail(err, status, "cannot read the data of an event");
+        return annal__fail(err, status,
+                           "append to session '%.*s': cannot copy the data of an event",
+                           ANNAL_FMT(call->session));
     annal_free(plain->ptr);
     *plain = annal__buf_slice(&copy);
     call->smaller[draft] = true;
@@ -315,7 +317,8 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
     const annal_append_options options = {
         .level = ANNAL_LEVEL_SYNC, .expect = ANNAL_EXPECT_SEQ, .expected_seq = call->head};
     if (!is_expected(call))
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "append to session '%.*s': it ends at seq %llu",
+        return annal__fail(err, ANNAL_ERR_CONFLICT,
+                           "append to session '%.*s': the session ends at seq %llu",
                            ANNAL_FMT(call->session), (unsigned long long)call->head);
     annal_status status = try_all(call, err);
     if (status < 0)
@@ -326,8 +329,12 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
     if (status >= 0 || !call->whole)
         return status;
     annal_status undone = take_back(call, NULL);
-    return undone < 0 ? annal__fail(err, undone, "cannot undo the rows of events that were tried")
-                      : status;
+    return undone < 0
+               ? annal__fail(
+                     err, undone,
+                     "append to session '%.*s': cannot undo the rows of the events that were tried",
+                     ANNAL_FMT(call->session))
+               : status;
 }
 
 /* Append while the tables are locked and caught up, in several attempts if other processes append,
@@ -425,9 +432,10 @@ static annal_status through_tables(struct guard_call *call, uint64_t *out_seq, a
 }
 
 /*
- * Append events that no pack fills or guards, although large fields may have been moved out. If an
- * artifact was stored, the level is at least sync: a sweep of unused artifacts must find the event
- * as soon as the hold on them ends, and at level batch the event would not be in the journal yet.
+ * Append events whose types no pack fills or guards, so that no tables are read (large fields may
+ * have been replaced by artifacts). If an artifact was stored, the level is at least sync: a sweep
+ * of unused artifacts must find the event as soon as the hold on them ends, and at level batch the
+ * event would not be in the journal yet.
  */
 static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
@@ -540,8 +548,8 @@ static annal_status check_bars(const struct guard_call *call, annal_error *err)
     if (slot == NULL)
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_REFUSED,
-                       "cannot check the guards of pack '%s', because its file has an error; no "
-                       "event '%.*s' can be appended until it is repaired: %s",
+                       "cannot check the guards of pack '%s', because the pack's file has an "
+                       "error; no event '%.*s' can be appended until this file is repaired: %s",
                        slot->name, ANNAL_FMT(type), slot->error.message);
 }
 

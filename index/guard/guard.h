@@ -18,7 +18,7 @@ struct guard_database {
     /* whether the note in the file of its lock is valid, so that only the session must be caught
      * up: guard_tables.c, rule (2) */
     bool fresh;
-    bool marked; /* whether the note names the running append */
+    bool marked; /* whether the note in the lock's file names the session of the running append */
 };
 
 /* One call of annal_pack_append(). */
@@ -40,10 +40,14 @@ struct guard_call {
     struct buf *filled;
     bool *smaller; /* whether plain differs from the data of each given draft */
     int64_t deadline_us;
-    uint64_t head;                   /* last seq of the session up to which the tables are filled */
-    annal_event tried;               /* last event whose guards were checked */
-    bool whole;                      /* whether the tables contain all rows of tried */
-    struct guard_decision *decision; /* NULL: the session is not shared between stores */
+    uint64_t head; /* last seq of the session up to which the tables are filled */
+    /* last event whose rows were written in a trial, and whose guards were run on them */
+    annal_event tried;
+    bool whole; /* whether the tables contain all rows of tried */
+    /*
+     * decision about an append to a shared session; NULL: the session is not shared between stores
+     */
+    struct guard_decision *decision;
 };
 
 /* An append to a shared session: guard_decide.c. */

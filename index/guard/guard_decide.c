@@ -52,7 +52,8 @@ static annal_status has_cluster(const annal_store *store, bool *out, annal_error
     if (annal__buf_printf(&path, "%s/cluster", annal_store_path(store)) < 0 ||
         annal__buf_cstr(&path) == NULL) {
         annal__buf_done(&path);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a path: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "compose the path of the file STORE/cluster: out of memory");
     }
     annal_status status = ANNAL_OK;
     int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
@@ -85,16 +86,16 @@ annal_status annal__guard_is_shared(annal_index *index, annal_slice session, boo
     return is_named ? has_cluster(index->store, out, err) : ANNAL_OK;
 }
 
-/* Make sure that the session is shared: annal__guard_is_shared() may have found only a pack that
- * declares it as shared. */
+/* Make the session shared between the stores of the cluster, unless it is: annal__guard_is_shared()
+ * may have found only a pack that declares it as shared. */
 static annal_status share(const annal_index *index, annal_slice session, annal_error *err)
 {
     annal_lease lease = {0};
     const annal_decider *decider = index->decider;
     if (decider == NULL)
         return annal__fail(err, ANNAL_ERR_REFUSED,
-                           "append to session '%.*s': refused, because a cluster shares it: use "
-                           "'annal append', or set annal_index_options.decider",
+                           "append to session '%.*s': refused, because a cluster shares the "
+                           "session: use 'annal append', or set annal_index_options.decider",
                            ANNAL_FMT(session));
     if (annal_lease_get(index->store, session, &lease, NULL) == ANNAL_OK && lease.shared)
         return ANNAL_OK;
@@ -142,7 +143,7 @@ static annal_status fetch_read(struct guard_call *call, annal_slice session, ann
     annal_session_info *read =
         annal__array_add(&decision->reads, &decision->read_count, sizeof *read);
     if (read == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "check guards for an append: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "check the guards for an append: out of memory");
     return find_end(call->index, session, read, err);
 }
 
@@ -224,8 +225,10 @@ static annal_status append_first(const struct guard_call *call, const struct dec
     if (status >= 0)
         status = annal_session_info_get(call->index->store, call->session, &info, err);
     if (status >= 0 && strcmp(info.file, decided->end.file) != 0)
-        status =
-            annal__fail(err, ANNAL_ERR_CONFLICT, "another journal was downloaded in the meantime");
+        status = annal__fail(err, ANNAL_ERR_CONFLICT,
+                             "append to session '%.*s': another process downloaded a different "
+                             "journal of the session in the meantime; try again",
+                             ANNAL_FMT(call->session));
     *out_seq = 1;
     return status;
 }
@@ -301,7 +304,8 @@ static annal_status decide(struct guard_call *call, const annal_append_options *
     }
     if (!is_expected)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "append to session '%s': it ends at seq %" PRIu64 ", not at %" PRIu64,
+                           "append to session '%s': the session ends at seq %" PRIu64
+                           ", not at %" PRIu64,
                            end->session, end->last_seq, expected);
     status = encode(call, decided, err);
     if (status >= 0)
@@ -342,7 +346,7 @@ static annal_status name_drafts(struct guard_call *call, annal_draft **out_draft
     *out_drafts = drafts;
     *out_texts = texts;
     if (drafts == NULL || texts == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "check guards for an append: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "check the guards for an append: out of memory");
     call->decision->ids_made = true;
     for (size_t i = 0; i < call->count; i++) {
         char *text = texts + i * ID_BYTES;
@@ -352,7 +356,9 @@ static annal_status name_drafts(struct guard_call *call, annal_draft **out_draft
         if (drafts[i].id.len > 0)
             continue;
         if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-            return annal__fail_errno(err, "cannot get random bytes");
+            return annal__fail_errno(
+                err, "append to session '%.*s': cannot get random bytes for the ids of its events",
+                ANNAL_FMT(call->session));
         snprintf(text, ID_BYTES, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
         drafts[i].id = (annal_slice){text, ID_BYTES - 1};
     }
@@ -368,15 +374,16 @@ static void pause_by_chance(annal_store *store, unsigned tries)
     annal__store_wait(store, 1 + (int64_t)(random % ((uint32_t)PAUSE_US << doubled)));
 }
 
-/* Share the session again if necessary: it may have been released since the last attempt. */
+/* Before another attempt, make sure that the session is still shared between the stores of the
+ * cluster: it may have been released since the last attempt. */
 static annal_status share_again(const struct guard_call *call, annal_error *err)
 {
     bool is_shared = false;
     annal_status status = annal__guard_is_shared(call->index, call->session, &is_shared, err);
     if (status >= 0 && !is_shared)
         status = annal__fail(err, ANNAL_ERR_REFUSED,
-                             "append to session '%.*s': refused, it is no longer shared: 'annal "
-                             "home status' shows where its home is",
+                             "append to session '%.*s': refused, because the session is no longer "
+                             "shared: 'annal home status' shows where its home is",
                              ANNAL_FMT(call->session));
     return status < 0 ? status : share(call->index, call->session, err);
 }

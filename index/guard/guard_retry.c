@@ -82,7 +82,7 @@ static annal_status find_id(const struct guard_call *call, annal_slice id, uint6
     annal_status status = annal_session_info_get(call->index->store, call->session, &info, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    /* in a fork, do not search the events of its parent: a fork may use their ids again */
+    /* in a fork, do not search the events of its parent: the fork may use their ids again */
     if (status >= 0 && from < info.first_seq)
         from = info.first_seq;
     if (status >= 0)

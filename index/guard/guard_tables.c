@@ -31,11 +31,10 @@
 
 #include <string.h>
 
-/* milliseconds to wait for a lock before this process releases the sessions that it owns: rule
- * (1) */
+/* time in ms to wait for a lock before this process releases the sessions that it owns: rule (1) */
 #define PATIENCE_MS 20
-/* most rounds of catching up without the lock; after these, the rest is caught up in one
- * transaction: rule (2) */
+/* maximum number of rounds of catching up without the lock; after these, the rest is caught up in
+ * one transaction: rule (2) */
 #define ROUNDS_MAX 5
 #define MUCH_BYTES (1u << 20)
 /* one catch-up takes at most this part of wait_ms: half a second of ten seconds (rule 3) */
@@ -168,14 +167,14 @@ static annal_status begin(struct guard_call *call, struct guard_database *databa
         status = annal__derived_begin(
             database->derived, until_us < call->deadline_us ? until_us : call->deadline_us, err);
         if (status == ANNAL_ERR_BUSY && !patient && annal_keep(call->index->store, NULL) < 0)
-            patient = true; /* releasing sessions failed, so only waiting remains */
+            patient = true; /* annal_keep() failed to release sessions: from now on only wait */
     } while (status == ANNAL_ERR_BUSY && !annal__deadline_passed(call->deadline_us));
     database->begun = status >= 0;
     return status;
 }
 
-/* Write the note of a database's lock (rule 2). session: session of the running append; empty: no
- * append is running. */
+/* Write the note in the file of a database's lock: up to which transaction the tables are up to
+ * date (rule 2), and the session of the running append; empty: no append is running. */
 static bool write_note(const struct guard_call *call, const struct guard_database *database,
                        int64_t transactions, annal_slice session)
 {
@@ -312,7 +311,7 @@ static annal_status run_one_lagging(const struct guard_call *call, struct follow
         annal__plan_look_ahead(follower, &plan, &left);
     bool any = plan.count > 0;
     annal__plan_done(&plan);
-    /* another process creates the database: what is missing is checked again under the lock */
+    /* another process is creating the database; missing rows are looked for again under the lock */
     if (status == ANNAL_ERR_BUSY)
         return ANNAL_OK;
     if (status < 0 || !any)
@@ -327,8 +326,8 @@ static annal_status run_one_lagging(const struct guard_call *call, struct follow
     return status;
 }
 
-/* Catch up the followers of a database whose tables may lack rows. *out_unreadable: whether a
- * journal was skipped because it cannot be read. */
+/* Apply missing events to all tables of a database that may lack rows. *out_unreadable is set to
+ * true if a journal was skipped because it cannot be read. */
 static annal_status run_lagging(const struct guard_call *call,
                                 const struct guard_database *database,
                                 const struct missing *missing, bool *out_unreadable,
@@ -432,7 +431,10 @@ annal_status annal__guard_update(struct guard_call *call, annal_error *err)
     annal_status status = ANNAL_OK;
     for (unsigned round = 0; status >= 0 && (round == 0 || any_wiped(call)); round++) {
         if (round == ROUNDS_MAX)
-            return annal__fail(err, ANNAL_ERR_BUSY, "other processes keep rebuilding the tables");
+            return annal__fail(err, ANNAL_ERR_BUSY,
+                               "append to session '%.*s': other processes keep rebuilding the "
+                               "tables that the guards read; try again",
+                               ANNAL_FMT(call->session));
         if (round > 0)
             status = annal__guard_end(call, true, err);
         for (size_t i = 0; status >= 0 && i < call->database_count; i++) {
@@ -454,8 +456,9 @@ annal_status annal__guard_mark(struct guard_call *call, annal_error *err)
         database->marked =
             write_note(call, database, database->derived->stamp.commits, call->session);
         if (!database->marked)
-            return annal__fail(err, ANNAL_ERR_IO, "write the lock '%s'",
-                               database->derived->lock.name);
+            return annal__fail(err, ANNAL_ERR_IO,
+                               "append to session '%.*s': cannot write the lock file '%s'",
+                               ANNAL_FMT(call->session), database->derived->lock.name);
     }
     return ANNAL_OK;
 }

@@ -30,11 +30,12 @@ struct each {
     sqlite3_vtab_cursor base;
     struct json_place place; /* array or object whose items are the rows */
     annal_slice json;        /* text of the argument json */
-    struct json_tokens own;  /* tokens of the text, if it is not a line of the batch */
+    struct json_tokens own;  /* tokens of the text that is read, if it is not a line of the batch */
     /* copies of the arguments: the text whose tokens are own, and the path; root is NULL if no path
      * was given */
     sqlite3_value *text, *root;
-    /* SELECT of SQLite's rows; NULL: the rows are computed from tokens */
+    /* SELECT from SQLite's json_each(), if SQLite must compute the rows; NULL: they are computed
+     * from tokens */
     sqlite3_stmt *asked;
     bool is_object, at_end;
     uint32_t at; /* token of the current item, or of the name of the current member */

@@ -23,7 +23,7 @@ struct import_json {
         struct json_tokens text;
     } * lines; /* lines of the batch that are JSON, in the order of their rows */
     size_t line_count;
-    size_t line; /* index of the line that was used last */
+    size_t line; /* index in lines of the line that was used last, where the next search begins */
     struct json_tokens recent[RECENT];
     char *recent_bytes[RECENT];
     size_t next_recent;
@@ -228,7 +228,8 @@ static void give_json(sqlite3_context *context, const struct json_place *place, 
         give_slice(context, place, raw);
 }
 
-/* Set the result to a string. Returns false if SQLite must compute it. */
+/* Set the result of the SQL function to a string of the JSON. Returns false if SQLite must compute
+ * it. */
 static bool give_string(sqlite3_context *context, const struct json_place *place, annal_slice raw)
 {
     struct buf out = {.limit = ANNAL_APPEND_BYTES_MAX};
@@ -256,7 +257,8 @@ static bool is_integer(annal_slice raw)
     return true;
 }
 
-/* Set the result to a value. Returns false if SQLite must compute it. */
+/* Set the result of the SQL function to a value of the JSON. Returns false if SQLite must compute
+ * it. */
 static bool give_value(sqlite3_context *context, const struct json_place *place, annal_slice raw)
 {
     sqlite3_int64 integer = 0;
@@ -441,7 +443,7 @@ static annal_status put_rest(struct buf *out, const struct json_place *place, st
         const struct json_token *value = &tokens[hole->name + 1];
         uint32_t gone = before != NULL ? tokens[before->name + 1].next : 0;
         if (hole->name < gone)
-            continue; /* within a member that is removed already */
+            continue; /* the member is within another member that is removed */
         hole->first =
             hole->name == hole->around + 1 || (before != NULL && before->around == hole->around &&
                                                before->first && hole->name == gone);

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* most levels of nesting that an importer adds around a line in the data of an event */
+/*
+ * maximum number of levels of nesting that an importer adds around a line in the data of an event
+ */
 #define WRAP_DEPTH 8
 
 /* limit for searching a record in a line: checked bytes, as a multiple of the line's length */
@@ -162,7 +164,7 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
     annal__buf_clear(&import->scratch);
     annal_status status = annal__import_hold(&import->scratch, line, reason);
     if (status < 0)
-        return annal__fail(err, status, "line %" PRIu64 ": cannot store it", line->number);
+        return annal__fail(err, status, "line %" PRIu64 ": cannot store the line", line->number);
     return insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
                       annal__buf_slice(&import->scratch), err);
 }

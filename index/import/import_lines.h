@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An import that is running, and the lines of its batch. */
+/* A running import, and the batch of lines that it is inserting. */
 #ifndef INDEX_IMPORT_IMPORT_LINES_H
 #define INDEX_IMPORT_IMPORT_LINES_H
 
@@ -10,14 +10,14 @@
 
 #include <sqlite3.h>
 
-/* most statements in the sections batch and end together */
+/* maximum number of statements in the sections batch and end together */
 #define STATEMENTS_MAX 16
 
-/* most statements of the section once that are kept to run again for the next log; an importer with
- * more statements is not reused */
+/* maximum number of statements of the section once that are kept to run again for the next log; an
+ * importer with more statements is not reused */
 #define AGAIN_MAX 16
 
-/* most importers whose sections detect can be prepared */
+/* maximum number of importers whose sections detect can be prepared */
 #define DETECTS_MAX 64
 
 struct annal_import {
@@ -34,26 +34,29 @@ struct annal_import {
     sqlite3_stmt *statements[STATEMENTS_MAX];
     size_t batch_count;
     size_t statement_count;
-    /* statements of the section once that create nothing, and run again for the next log */
+    /* statements of the section "-- once" that create no object; they run again for the next log */
     sqlite3_stmt *again[AGAIN_MAX];
     size_t again_count;
-    /* statements that empty the tables; NULL until the importer is reused */
+    /* statements that empty the importer's tables for the next log; NULL until the importer is
+     * reused */
     sqlite3_stmt **emptying;
     size_t emptying_count;
-    /* whether lines with the same bytes are records of their own: the section repeats */
+    /* whether each of several lines with the same bytes is a record: the importer has the section
+     * "-- repeats" */
     bool repeats;
     bool single; /* whether the import can be used for one log only */
     struct {
-        const char *sql; /* text of the importer, compared by address */
+        const char *sql; /* text of the importer; its address identifies the importer */
         sqlite3_stmt *statement;
-        /* importers whose sections detect are prepared; statement is NULL if there is no such
-     * section */
+        /* importers whose section "-- detect" is prepared; statement is NULL for an importer
+         * without this section */
     } detects[DETECTS_MAX];
     size_t detect_count;
     struct buf scratch;
     annal_import_counts counts;
     uint64_t last_counted; /* number of the last line that was added to counts.imported */
-    bool refused;          /* whether a trigger failed on the line that is being inserted */
+    /* whether a trigger of the importer failed on the line that is being inserted */
+    bool refused;
     /* whether lines with the same bytes are different lines, because the log is not a file of
      * lines */
     bool may_repeat;
@@ -74,7 +77,7 @@ struct batch {
     size_t mended_count;
 };
 
-/* Free what a batch of lines has. */
+/* Free the members of a batch of lines. */
 void annal__import_batch_done(annal_import *import, struct batch *batch);
 
 /* Fail with the error of the importer's database. */

@@ -32,7 +32,8 @@
 
 #define WAIT_MS_USUAL 10000
 
-/* largest line; values of SQLite may have a gigabyte, and JSON may need several times as much */
+/* maximum size of a line in bytes; a value of SQLite may have a gigabyte, and its JSON several
+ * times as much */
 #define ROW_BYTES_MAX ((size_t)4 << 30)
 
 struct rows {
@@ -126,7 +127,8 @@ static void remove_copy(const char *directory, const char *path)
     rmdir(directory);
 }
 
-/* Copy the database to a temporary directory and open the copy; its names are then removed. */
+/* Copy the database with its -wal and -journal to a temporary directory, open the copy, and remove
+ * the names of its files. */
 static annal_status open_copy(struct rows *rows, const char *path, int *out_rc, annal_error *err)
 {
     char directory[] = P_tmpdir "/annal-import-XXXXXX", copy[sizeof directory + 16];
@@ -261,7 +263,7 @@ static annal_status run_section(struct rows *rows, annal_slice section, annal_er
         section = (annal_slice){rest, section.len - (size_t)(rest - section.ptr)};
         if (statement != NULL && sqlite3_column_count(statement) != 1)
             status = annal__fail(err, ANNAL_ERR_SQL,
-                                 "importer: a SELECT of the rows returns %d columns, not one",
+                                 "importer, section rows: a SELECT returns %d columns, not one",
                                  sqlite3_column_count(statement));
         else if (statement != NULL)
             status = give_rows(rows, statement, err);
@@ -431,7 +433,9 @@ annal_status annal__import_rows(annal_slice sql, const char *path, const annal_l
     if (status >= 0)
         status =
             give_first_tables(&rows, annal__import_section(sql, "-- tables", &(size_t){0}), err);
-    if (status >= 0) { /* creating the table json_each would be denied, so it is used once before */
+    /* SQLite creates the table json_each at its first use, which the restrictions below would deny:
+     * use it once before them */
+    if (status >= 0) {
         (void)sqlite3_exec(rows.db, "SELECT 1 FROM json_each('[]')", NULL, NULL, NULL);
         sqlite3_set_authorizer(rows.db, allow_reading, &rows);
     }

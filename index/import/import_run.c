@@ -490,7 +490,8 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
     struct batch batch = {0};
     annal_status status = ANNAL_OK;
     if (import->failed)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier and cannot continue");
+        return annal__fail(err, ANNAL_ERR_CLOSED,
+                           "import: an earlier call failed, so this import cannot continue");
     if (count == 0)
         return ANNAL_OK;
     annal__import_json_begin(import->json);
@@ -506,7 +507,8 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
     if (status >= 0)
         status = check_every_line_gave(&batch, err);
     annal__import_batch_done(import, &batch);
-    import->failed = status < 0; /* inserted again, its lines would be taken for duplicates */
+    /* after a failure no line may be inserted again: it would count as a duplicate of itself */
+    import->failed = status < 0;
     return status;
 }
 
@@ -516,7 +518,8 @@ annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *a
     struct batch none = {0};
     annal_status status = ANNAL_OK;
     if (import->failed)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier and cannot continue");
+        return annal__fail(err, ANNAL_ERR_CLOSED,
+                           "import: an earlier call failed, so this import cannot continue");
     for (size_t i = import->batch_count; i < import->statement_count && status >= 0; i++) {
         status = give_events(import, import->statements[i], &none, fn, arg, err);
         sqlite3_reset(import->statements[i]);

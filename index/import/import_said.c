@@ -19,7 +19,8 @@
 
 #include <string.h>
 
-#define SAID_BYTES_MAX 400 /* most bytes of the result: enough for a title and an excerpt */
+/* maximum number of bytes of the result: enough for a title and an excerpt */
+#define SAID_BYTES_MAX 400
 
 struct pattern {
     struct buf begins;
@@ -35,7 +36,7 @@ struct said {
     struct pattern *patterns;
     size_t count;
     bool is_loaded;
-    struct buf text; /* text of the content block that is being read */
+    struct buf text; /* decoded text of the block of the message that is being read */
 };
 
 static void free_said(void *arg)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* most tokens of a text that are listed; SQLite handles a text with more */
+/* maximum number of tokens of a text that are listed; SQLite handles a text with more */
 #define TOKENS_MAX 65536
 
 /* Return whether a string contains an escape and is the name of a member. end: end of the complete

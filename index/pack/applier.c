@@ -156,7 +156,8 @@ static annal_status note_spent(struct applier *applier, const struct handler *ha
                        why);
 }
 
-/* Return why the handler is not run for this event, or NULL if it is run. */
+/* Return which limit the handler exceeded when it ran for this event before, so that it is not run
+ * again; NULL if it did not. */
 static const char *why_spent(const struct applier *applier, const struct handler *handler,
                              annal_slice session, const annal_event *event)
 {
@@ -297,7 +298,9 @@ static void count_event(struct fold *fold, const annal_event *event)
 static void end_if_pruned(struct applier *applier, const annal_event *event)
 {
     if (applier->has_core && annal__slice_is(event->type, "session.pruned"))
-        /* the session's row was deleted; its next event creates a new row */
+        /*
+         * the row of the session was deleted: forget it, so that the next event creates a new row
+         */
         annal__applier_forget(applier);
 }
 

@@ -21,8 +21,8 @@ static void path_of(const char *field, char *out, size_t room)
     out[len] = '\0';
 }
 
-/* Run stmt with data and path, and set data to its result. It returns a row only if the field is to
- * be added. */
+/* Run stmt, which adds the field at path to data, and set data to its result. stmt returns no row,
+ * and data is unchanged, if the field must not be added. */
 static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, annal_error *err)
 {
     annal__db_bind_text(stmt, 1, annal__buf_slice(data));
@@ -37,11 +37,12 @@ static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, 
             *data = filled;
         } else {
             annal__buf_done(&filled);
-            status = annal__fail(err, status, "data is too large with the field %s", path);
+            status = annal__fail(err, status,
+                                 "fill an event: the data is too large with the field %s", path);
         }
     } else if (rc != SQLITE_DONE) {
-        status =
-            annal__db_fail(err, sqlite3_db_handle(stmt), rc, "cannot write field %s of data", path);
+        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc,
+                                "fill an event: cannot write the field %s of the data", path);
     }
     sqlite3_reset(stmt);
     sqlite3_clear_bindings(stmt);

@@ -49,7 +49,7 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
         bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
         status =
             annal__applier_run(applier, handler, session, event, asked ? &holds : NULL, &rc, err);
-        /* a section without a guard does not refuse; its failure becomes a finding later */
+        /* a section without a guard refuses nothing: its failure is recorded as a finding later */
         if (status >= 0 && rc != SQLITE_OK && asked)
             *out_refused = refusal(applier, section, holds);
         if (rc != SQLITE_OK)

@@ -9,7 +9,7 @@
 /* Sums over the events of a session, kept until annal__applier_flush(), because an UPDATE for each
  * event would cost more than the rest of its handling. */
 struct fold {
-    bool begun; /* whether the session's row exists */
+    bool begun; /* whether the session has its row in the core pack */
     uint64_t events;
     int64_t latest_us;
     int64_t activity_us;

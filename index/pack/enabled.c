@@ -35,8 +35,8 @@ static bool is_about(annal_slice line, const char *name)
            (line.len - skip == len || strchr(" \t\r#", line.ptr[skip + len]) != NULL);
 }
 
-/* Copy the old text without the lines about this pack, and add the new line. *out_was_on: whether
- * the old text had a line about it. */
+/* Copy the old text of the list of enabled packs without the lines about this pack, and add the new
+ * line. *out_was_on is set to whether the old text had a line about the pack. */
 static annal_status write_lines(const struct change *change, annal_slice old, struct buf *out,
                                 bool *out_was_on, annal_error *err)
 {
@@ -55,7 +55,8 @@ static annal_status write_lines(const struct change *change, annal_slice old, st
         status = change->at == NULL
                      ? annal__buf_printf(out, "%s\n", change->name)
                      : annal__buf_printf(out, "%s at %s\n", change->name, change->at);
-    return status < 0 ? annal__fail(err, status, "cannot list the packs") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot write the list of enabled packs")
+                      : ANNAL_OK;
 }
 
 static annal_status rewrite(const struct change *change, annal_error *err)
@@ -77,7 +78,8 @@ static annal_status rewrite(const struct change *change, annal_error *err)
     if (status >= 0)
         status = write_lines(change, annal__buf_slice(&old), &fresh, &was_on, err);
     if (status >= 0 && !change->on && !was_on)
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack '%s' is not enabled", change->name);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "disable pack '%s': the pack is not enabled",
+                             change->name);
     if (status >= 0)
         status =
             annal__io_publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, err);
@@ -91,7 +93,9 @@ static annal_status run_change(const struct change *change, annal_error *err)
 {
     struct index_lock lock;
     if (annal__session_list_is_read_only(change->store))
-        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "cannot enable or disable pack '%s': the store is open for reading only",
+                           change->name);
     annal_status status =
         annal__index_lock_init(&lock, annal__store_io(change->store), "packs", err);
     if (status < 0)
@@ -118,7 +122,8 @@ annal_status annal_pack_enable(annal_store *store, const char *name, const char 
                            "no built-in pack is named '%s'; put a pack of your own into '%s/packs'",
                            name, annal_store_path(store));
     if (at != NULL && (at[0] == '\0' || strpbrk(at, "\n#") != NULL))
-        return annal__fail(err, ANNAL_ERR_INVALID, "invalid directory for a pack: '%s'", at);
+        return annal__fail(err, ANNAL_ERR_INVALID, "enable a pack: '%s' is not a valid directory",
+                           at);
     if (strcmp(name, "core") == 0)
         return at == NULL
                    ? ANNAL_OK

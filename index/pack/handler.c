@@ -71,7 +71,7 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_section 
                                pack->file, source->line, name == NULL ? "?" : name);
         }
         if (status < 0)
-            return annal__fail(err, status, "pack '%s'", pack->file);
+            return annal__fail(err, status, "cannot prepare the sections of pack '%s'", pack->file);
     }
     return ANNAL_OK;
 }

@@ -219,7 +219,7 @@ static annal_status next_drop(sqlite3 *db, const char *select, char **out_sql, a
         if (*out_sql == NULL)
             status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare the outbox: out of memory");
     } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, db, rc, "cannot read the outbox");
+        status = annal__db_fail(err, db, rc, "cannot read the outbox, the rows that users wrote");
     }
     sqlite3_finalize(stmt);
     return status;
@@ -344,9 +344,11 @@ annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, anna
         *out = sqlite3_column_int64(watch->rows, 0) != 0 ||
                sqlite3_column_int64(watch->rows, 1) != sqlite3_column_int64(watch->schema, 0);
     else if (now_rc == SQLITE_DONE)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox lost its state");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "the outbox, the rows that users wrote, lost its state table");
     else
-        status = annal__db_fail(err, watch->db, now_rc, "cannot read the outbox");
+        status = annal__db_fail(err, watch->db, now_rc,
+                                "cannot read the outbox, the rows that users wrote");
     sqlite3_reset(watch->rows);
     sqlite3_reset(watch->schema);
     return status;
@@ -508,8 +510,10 @@ static annal_status read_state(struct drain *drain, annal_error *err)
         drain->drained = sqlite3_column_int64(stmt, 1);
     } else {
         status = rc == SQLITE_DONE
-                     ? annal__fail(err, ANNAL_ERR_CORRUPT, "the outbox lost its state")
-                     : annal__db_fail(err, drain->db, rc, "cannot read the outbox");
+                     ? annal__fail(err, ANNAL_ERR_CORRUPT,
+                                   "the outbox, the rows that users wrote, lost its state table")
+                     : annal__db_fail(err, drain->db, rc,
+                                      "cannot read the outbox, the rows that users wrote");
     }
     sqlite3_finalize(stmt);
     return status;
@@ -541,9 +545,10 @@ static annal_status fill_batch(struct drain *drain, annal_error *err)
         part->id_len = drain->bytes.len - part->id_at;
     }
     if (status < 0)
-        annal__fail(err, status, "cannot read a row of the outbox");
+        annal__fail(err, status, "cannot read a row of the outbox, the rows that users wrote");
     else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, drain->db, rc, "cannot read the outbox");
+        status =
+            annal__db_fail(err, drain->db, rc, "cannot read the outbox, the rows that users wrote");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -635,7 +640,8 @@ static annal_status append_batch(struct drain *drain, size_t from, annal_error *
     return status;
 }
 
-/* Append the changes of a batch that are not in the journal yet, after all its other events. */
+/* Append the changes of one batch to the journal, directly after its last event. Changes that the
+ * journal contains already, from an attempt before a crash, are not appended again. */
 static annal_status send_batch(struct drain *drain, bool first, annal_error *err)
 {
     annal_error why = {0};

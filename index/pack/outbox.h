@@ -14,8 +14,8 @@
 
 #include <annal/journal.h>
 
-/* Most bytes that the values of one captured row may have: as base64 they still fit into an
- * event. */
+/* Maximum number of bytes that the values of one captured row may have: as base64 they still fit
+ * into an event. */
 #define OUTBOX_ROW_BYTES_MAX (44u << 20)
 
 /*
@@ -79,9 +79,9 @@ annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, anna
 annal_status annal__outbox_baseline(sqlite3 *db, bool pack, annal_error *err);
 
 /*
- * Put the user's changes of the schema into the outbox, with the rows that no trigger captured.
- * *out_broken: whether an object or column of the pack is missing. *left_out: increased by the
- * number of rows that are too large.
+ * Add the changes that users made to the schema to the outbox, with the rows that no trigger
+ * captured. *out_broken is set to whether an object or column of the pack is missing. *left_out is
+ * increased by the number of rows that are too large.
  */
 annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, uint64_t *left_out,
                                  annal_error *err);

@@ -28,7 +28,7 @@ struct outbox_reader {
     sqlite3_stmt *raw;     /* statement that reads a member as it is written in data */
     /* statement that reads a value that is wrapped in an object: blob, text or real */
     sqlite3_stmt *wrapped;
-    struct buf sql; /* SQL of the statement change */
+    struct buf sql; /* text of the prepared statement `change` */
     /* statement of the last change, kept because changes of one table are often adjacent */
     sqlite3_stmt *change;
     struct buf bytes;      /* buffer for the bytes of decoded base64 */
@@ -341,7 +341,7 @@ static int apply_change(struct outbox_reader *reader, const char *table, enum op
     }
     if (rc == SQLITE_DONE)
         rc = SQLITE_OK;
-    /* the row does not have its old values any more: write its new values as a new row */
+    /* no row has the old values any more: write the new values as a new row */
     if (rc == SQLITE_OK && op == UPDATE && sqlite3_changes(reader->db) == 0)
         rc = apply_change(reader, table, INSERT, data);
     return rc;
@@ -354,7 +354,8 @@ static bool is_private(const char *name)
     return name != NULL && (name[0] == '_' || sqlite3_strnicmp(name, "sqlite_", 7) == 0);
 }
 
-/* Return whether this is an internal function of ALTER TABLE, which SQL cannot call. */
+/* Return whether the name is that of a function that SQLite uses internally for ALTER TABLE; a
+ * user's SQL cannot call such a function. */
 static bool is_of_alter(const char *function)
 {
     return strncmp(function, "sqlite_rename_", 14) == 0 ||
@@ -396,7 +397,8 @@ static int allow_schema(void *arg, int action, const char *first, const char *se
     case SQLITE_READ:
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
-    case SQLITE_PRAGMA: /* SQLite runs it to check the CHECK constraint of an added column */
+    /* SQLite itself runs a PRAGMA to check the CHECK constraint of an added column */
+    case SQLITE_PRAGMA:
         return sqlite3_stricmp(first, "quick_check") == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_FUNCTION:
         return annal__allowed_function(second) || is_of_alter(second) ? SQLITE_OK : SQLITE_DENY;

@@ -81,7 +81,8 @@ annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_ta
         status = add_column(&table, stmt, without_rowid, err);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot change table '%s'", name);
+        status = annal__db_fail(
+            err, db, rc, "cannot add to table '%s' the triggers that note users' rows", name);
     for (int i = 0; i < 3 && !without_rowid && table.rowid == NULL; i++)
         if (!has_column(&table, rowids[i]))
             table.rowid = rowids[i];
@@ -145,7 +146,9 @@ static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, uint
         if (rc == SQLITE_ROW)
             status = fn(db, stmt, left_out, err);
         else if (rc != SQLITE_DONE)
-            status = annal__db_fail(err, db, rc, "cannot compare the schema");
+            status = annal__db_fail(
+                err, db, rc,
+                "cannot compare the schema of a writable database with its tables for users' rows");
         sqlite3_finalize(stmt);
         if (rc != SQLITE_ROW)
             break;
@@ -174,7 +177,9 @@ static annal_status put_ddl(sqlite3 *db, const char *kind, const char *name, con
     annal__db_bind_text(stmt, 2, annal_slice_of(ddl));
     int rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW)
-        status = annal__db_fail(err, db, rc, "cannot compare the schema");
+        status = annal__db_fail(
+            err, db, rc,
+            "cannot compare the schema of a writable database with its tables for users' rows");
     if (status >= 0)
         status = annal__outbox_put_value(db, "ddl", "kind", sqlite3_column_value(stmt, 0), err);
     if (status >= 0)
@@ -191,7 +196,7 @@ static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_t
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < table->count; i++) {
-        /* the value is stored twice, because an update also stores the old row */
+        /* for an existing column count the value twice: an update also stores the old row */
         uint64_t times = is_new != NULL && !is_new[i] ? 2 : 1;
         int type = sqlite3_column_type(row, (int)i);
         if (type == SQLITE_TEXT || type == SQLITE_BLOB)
@@ -212,8 +217,8 @@ static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_t
     return status;
 }
 
-/* Compose a SELECT of all rows; with is_new, of the rows in which a new column differs from its
- * default. */
+/* Compose a SELECT of the rows of a table: all, or, with is_new, the rows in which a new column
+ * differs from its default. */
 static char *select_rows(const char *name, const struct outbox_table *table, const bool *is_new)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -244,7 +249,8 @@ static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_
     while (status >= 0 && (rc = sqlite3_step(row)) == SQLITE_ROW)
         status = put_row(db, name, table, row, is_new, left_out, err);
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot change table '%s'", name);
+        status = annal__db_fail(
+            err, db, rc, "cannot add to table '%s' the triggers that note users' rows", name);
     sqlite3_finalize(row);
     sqlite3_free(sql);
     return status;
@@ -398,7 +404,7 @@ static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_
     struct outbox_table table = {0};
     annal_status status = annal__outbox_table(db, name, &table, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* changes of this table cannot be captured */
+        return ANNAL_OK; /* skip a table whose changes cannot be captured */
     if (status >= 0)
         status = put_ddl(db, "table", name, text_of(object, 2), err);
     if (status >= 0)
@@ -480,7 +486,9 @@ static annal_status put_changes(sqlite3 *db, uint64_t *left_out, annal_error *er
     return status;
 }
 
-/* Whether an object of the pack, or an original column of one, is missing. */
+/*
+ * SELECT that tells whether an object of the pack, or a column that the pack created, is missing.
+ */
 static const char broken_sql[] =
     "SELECT EXISTS (SELECT 1 FROM _outbox_schema AS o WHERE o.pack = 1 AND NOT EXISTS"
     " (SELECT 1 FROM sqlite_schema AS s WHERE s.type = o.type AND s.name = o.name))"

@@ -484,8 +484,9 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
 }
 
 /*
- * Return whether a line may begin a fill or a guarded section, in a file with errors; a line with
- * an unexpected word after its types counts as guarded. *out_types: the types in it.
+ * Return whether a line of a pack file with errors may begin a section that guards or fills events.
+ * In doubt (an unexpected word after the types) the answer is true. *out_types: the types that the
+ * line names.
  */
 static bool may_guard(annal_slice line, annal_slice *out_types)
 {

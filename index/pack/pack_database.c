@@ -237,7 +237,8 @@ static annal_status flush(struct follower *follower, annal_slice session, annal_
     return annal__applier_flush(follower->applier, session, err);
 }
 
-/* Run sql, in which ?1 is the pack's name and ?2 the session. */
+/* Run a statement on the pack's database; its parameters are the pack's name (?1) and the session
+ * (?2). */
 static annal_status run_for_session(struct pack_fill *fill, const char *sql, annal_slice session,
                                     annal_error *err)
 {
@@ -300,26 +301,23 @@ static annal_status check_fill(const struct pack_database *database, const struc
     annal_status status = annal__pack_schema_made_read(fill, db, schema, &made, err);
     if (status < 0)
         return status;
-    bool allowed = !part->differs; /* the tables were not created here yet: no object may differ */
+    /* no table of the pack was created in this database yet, so no object may differ */
+    bool allowed = !part->differs;
     /* another text created the tables; a read-only file, or one with triggers of a newer version,
      * cannot be changed */
     if (made.known)
         allowed = !annal__pack_schema_made_is_same(&made, pack) && !pack->writable &&
                   !(part->differs && database->derived.frozen) &&
                   !(part->moves && made.version > pack->version);
-    return allowed
-               ? ANNAL_OK
-               : annal__fail(
-                     err, ANNAL_ERR_CORRUPT,
-                     "'%s' has an unexpected schema: what pack '%s' created in it was dropped or "
-                     "replaced",
-                     database->derived.path, fill->slot->name);
+    return allowed ? ANNAL_OK
+                   : annal__fail(err, ANNAL_ERR_CORRUPT,
+                                 "the database '%s' has an unexpected schema: tables that pack "
+                                 "'%s' created were dropped or replaced",
+                                 database->derived.path, fill->slot->name);
 }
 
-/*
- * Compare the schema. In a writable database, in which users create objects and change the pack's
- * tables, only our own tables are compared.
- */
+/* Compare the schema of the database with the expected objects. In a writable database, in which
+ * users create objects and change the pack's tables, only annal's internal tables are compared. */
 static annal_status compare(struct pack_database *database, sqlite3 *db, const char *schema,
                             struct shape_part *parts, annal_error *err)
 {

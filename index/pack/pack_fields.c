@@ -23,9 +23,9 @@
 
 #include <string.h>
 
-/* most fields that the walk reads; for a section with more, SQLite reads all fields */
+/* maximum number of fields that the walk reads; for a section with more, SQLite reads all fields */
 #define FIELDS_MAX 64
-/* most parts of a name for the walk; if a name has more, SQLite reads all fields */
+/* maximum number of parts of a name for the walk; if a name has more, SQLite reads all fields */
 #define DEPTH_MAX 8
 
 struct value {
@@ -118,7 +118,7 @@ annal_status annal__pack_fields_new(sqlite3 *db, annal_slice names, struct pack_
     if (fields != NULL)
         status = annal__buf_append_slice(&fields->names, names);
     if (status < 0) {
-        status = annal__fail(err, status, "a pack's section");
+        status = annal__fail(err, status, "cannot compile a section of a pack");
         goto done;
     }
     fields->walk = true;
@@ -194,7 +194,7 @@ static bool take_simple(struct walk *walk, struct value *out)
     }
 }
 
-/* Return the bits of the fields in wanted whose name has this key at this depth. */
+/* Return the subset of `wanted` (a bit for each field) whose path has this key at this depth. */
 static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t depth,
                       annal_slice key)
 {
@@ -209,8 +209,8 @@ static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t 
 
 static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth);
 
-/* Read the value of a member which is one of the fields, or contains some (matched). Returns false
- * if SQLite must read the fields. */
+/* Read the value of a member that is a wanted field, or whose value contains wanted fields (the
+ * bits in matched). Returns false if SQLite must read the fields. */
 static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
 {
     uint64_t here = 0;

@@ -33,7 +33,9 @@ static annal_status keep_tried(struct follower *follower, const annal_event *eve
         !annal__slice_same(event->type, tried->type) || !annal__slice_same(event->id, tried->id) ||
         !annal__slice_same(event->cause, tried->cause) ||
         !annal__slice_same(event->data, tried->data))
-        return ANNAL_ERR_CONFLICT; /* guard.c then rolls the rows back */
+        /* the journal has another event than the one that was tried: guard.c then rolls the trial's
+         * rows back */
+        return ANNAL_ERR_CONFLICT;
     follower->tried = NULL;
     annal__applier_keep(follower->applier, event);
     return ANNAL_OK;

@@ -134,13 +134,16 @@ static annal_status check_database(const annal_pack *pack, annal_slice name, ann
 {
     const annal_slice place = folder.len > 0 ? folder : database;
     if (database.len < 4 || memcmp(database.ptr + database.len - 3, ".db", 3) != 0)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:1: '%.*s' is not a valid database: its name must end in .db",
-                           pack->file, ANNAL_FMT(database));
+        return annal__fail(
+            err, ANNAL_ERR_INVALID,
+            "%s:1: '%.*s' is not a valid database: the name of the file must end in .db",
+            pack->file, ANNAL_FMT(database));
     if (annal__pack_path_is_kept(place, (annal_slice){0}) &&
         !(annal__slice_is(name, "core") && annal__slice_is(place, "sessions.db")))
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%.*s' belongs to the store itself",
-                           pack->file, ANNAL_FMT(place));
+        return annal__fail(
+            err, ANNAL_ERR_INVALID,
+            "%s:1: the path '%.*s' belongs to the store itself: choose a different database",
+            pack->file, ANNAL_FMT(place));
     return ANNAL_OK;
 }
 
@@ -171,9 +174,10 @@ annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_
     if (memchr(database.ptr, '*', database.len) != NULL &&
         (clauses.sessions.len == 0 ||
          memchr(clauses.sessions.ptr, '*', clauses.sessions.len) == NULL))
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:1: the * of '%.*s' needs a * in 'sessions GLOB'", pack->file,
-                           ANNAL_FMT(database));
+        return annal__fail(
+            err, ANNAL_ERR_INVALID,
+            "%s:1: FILE '%.*s' contains a *, so the glob of 'sessions GLOB' must contain a * too",
+            pack->file, ANNAL_FMT(database));
     annal_status status = check_database(pack, name, database, clauses.folder, err);
     if (status < 0)
         return status;

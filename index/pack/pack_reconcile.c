@@ -43,13 +43,14 @@ static annal_status hash_rows(sqlite3 *db, sqlite3_stmt *names, uint64_t *hash, 
         }
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "%s", sql);
+        status = annal__db_fail(err, db, rc, "run the SQL statement '%.100s'", sql);
     sqlite3_finalize(rows);
     sqlite3_free(sql);
     return status;
 }
 
-/* Hash the triggers, and the rows that the pack itself inserts when it creates its tables. */
+/* Hash the parts of a pack's schema whose change requires a rebuild: its triggers, and the rows
+ * that the pack inserts when it creates its tables. */
 static annal_status hash_rest(sqlite3 *db, uint64_t *out, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -68,7 +69,8 @@ static annal_status hash_rest(sqlite3 *db, uint64_t *out, annal_error *err)
             *out = annal__hash(sql.ptr, sql.len, *out);
     }
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot compare the tables of a pack");
+        status = annal__db_fail(err, db, rc,
+                                "cannot compare the tables of a pack with the SQL of the pack");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -246,7 +248,7 @@ static annal_status each_object(struct reconcile *work, sqlite3 *fresh, annal_er
         char *old = sqlite3_step(find) == SQLITE_ROW
                         ? sqlite3_mprintf("%s", sqlite3_column_text(find, 0))
                         : NULL;
-        sqlite3_reset(find); /* end this statement before the schema is altered */
+        sqlite3_reset(find); /* end this SELECT first, because the schema is altered now */
         status = reconcile_object(work, objects, old, err);
         sqlite3_free(old);
     }

@@ -102,9 +102,9 @@ static annal_status give(annal_index *index, struct pack_set *set, const struct 
     annal_status status = ANNAL_OK;
     reading.rows.forgotten = reading.forgotten;
     if (annal__packs_slot_has_star(slot) || slot->pack->writable)
-        reading.rows.why = "it has a database for each session";
+        reading.rows.why = "the pack has a database for each session";
     else if (!annal__pack_forgets(slot->pack))
-        reading.rows.why = "it has no section '-- forget'";
+        reading.rows.why = "the pack has no section '-- forget'";
     else
         status = read_pack(&reading, slot->pack, err);
     while (reading.rows.why == NULL &&

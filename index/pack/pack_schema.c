@@ -11,7 +11,7 @@
 
 /* ---- Dropping and creating ---- */
 
-/* Run sql, in which ?1 is the pack's name. */
+/* Run a statement on the pack's database; its parameter ?1 is the pack's name. */
 static annal_status run_for_pack(struct pack_fill *fill, const char *sql, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;

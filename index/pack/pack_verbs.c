@@ -49,10 +49,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * Most bytes of a name on the command line, most bytes of a path into data, and most values of a
- * SELECT.
- */
+/* Maximum bytes of a name on the command line, maximum bytes of a path into data, and maximum
+ * number of values of a SELECT. */
 enum { NAME_BYTES_MAX = 24, MEMBER_BYTES_MAX = 60, PARAMS_MAX = 16 };
 
 #define ITEM_PREFIX "--   "
@@ -313,7 +311,8 @@ static annal_status parse_field(const struct reading *r, annal_field *field, cha
     return parse_rest(r, field, at, err);
 }
 
-/* Parse a constant, MEMBER = JSON: word is MEMBER, and JSON begins at `at`. */
+/* Parse the line of a constant, MEMBER = JSON, into *field. word is MEMBER; the JSON begins at
+ * `at`. */
 static annal_status parse_constant(const struct reading *r, annal_field *field, char *word,
                                    char *at, annal_error *err)
 {
@@ -695,7 +694,8 @@ annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_
             ? ANNAL_OK
             : annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
                           pack->file);
-    if (stem != NULL) /* the pack's own tables can also be named with the stem of their database */
+    /* let SQL name the pack's own tables as STEM.TABLE, too: stem is the name of their database */
+    if (stem != NULL)
         sqlite3_db_config(db, SQLITE_DBCONFIG_MAINDBNAME, stem);
     for (size_t i = 0; status >= 0 && i < pack->section_count; i++) {
         if (pack->sections[i].kind != PACK_VERB)

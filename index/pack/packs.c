@@ -139,14 +139,14 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
     annal__buf_clear(out);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno == ENOENT)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' does not exist", path);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "file '%s' does not exist", path);
     if (fd < 0)
         return annal__fail_errno(err, "cannot open '%s'", path);
     if (io->fstat(io->arg, fd, &file) < 0)
         status = annal__fail_errno(err, "cannot read '%s'", path);
     else if (!S_ISREG(file.st_mode) || file.st_size > (off_t)PACK_FILE_BYTES_MAX)
-        status =
-            annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a text file of at most 4 MiB", path);
+        status = annal__fail(err, ANNAL_ERR_INVALID,
+                             "file '%s' is not a text file of at most 4 MiB", path);
     if (status >= 0 && annal__buf_reserve(out, (size_t)file.st_size + 1) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", path);
     if (status >= 0) {
@@ -194,8 +194,8 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
     if (pack->writable && strchr(sessions, '*') != NULL && strchr(pack->database, '*') == NULL)
         return annal__fail(
             err, ANNAL_ERR_INVALID,
-            "%s:1: rows that users write into a database must belong to one session: name it "
-            "(sessions NAME), or put the * of its glob into FILE too",
+            "%s:1: rows that users write into a database must belong to one session: name this "
+            "session (sessions NAME), or put the * of the glob into FILE too",
             pack->file);
     if (is_taken(set, slot))
         return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: another pack is named '%s'", pack->file,
@@ -350,7 +350,7 @@ static annal_status read_enabled(annal_index *index, struct pack_set *set, const
     if (status >= 0 && text.len > 0 && !is_text(annal__buf_slice(&text)))
         status = annal__fail(&why, ANNAL_ERR_INVALID,
                              "%s: the list of packs contains a byte 0; 'annal pack enable' cannot "
-                             "repair it, so write it with an editor",
+                             "repair this list: correct the file with an editor",
                              path);
     if (status < 0) {
         annal__buf_done(&text);
@@ -513,7 +513,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
         if (slot->pack != NULL && !annal__packs_slot_has_star(slot))
             status = get_database(index, set, slot, (annal_slice){0}, &unused, &slot->error);
         if (status == ANNAL_ERR_NOMEM) {
-            annal__fail(err, status, "pack '%s'", slot->name);
+            annal__fail(err, status, "cannot prepare pack '%s'", slot->name);
         } else if (status < 0) {
             annal_pack_free(slot->pack);
             slot->pack = NULL;

@@ -33,7 +33,9 @@ struct pack_slot {
     bool is_file;
 };
 
-/* The part of one pack in a database of packs. */
+/*
+ * A pack in a database that one or several packs fill: its follower, its statements and its outbox.
+ */
 struct pack_fill {
     const struct pack_slot *slot;
     const char *star; /* text that replaced the * in the database's file name, or NULL */
@@ -58,8 +60,8 @@ struct pack_database {
     struct shape shape; /* expected shape of our own tables in the database */
     /* expected shape of the outbox's tables, if users write the database; else empty */
     struct shape outbox;
-    /* stamp after the last catch-up of all sessions; id 0: there was none; guarded by
-     * packs.mutex */
+    /* stamp of the database after the last catch-up of all sessions; id 0: there was no catch-up;
+     * guarded by packs.mutex */
     struct stamp caught_up;
 };
 
@@ -70,10 +72,8 @@ struct pack_set {
     bool again;
     struct pack_slot *slots;
     size_t slot_count;
-    /*
-     * all databases without a * in their file name, and those with a * that were used; guarded by
-     * packs.mutex
-     */
+    /* all databases that sessions share, and the databases of single sessions that were used;
+     * guarded by packs.mutex */
     struct pack_database *databases;
 };
 

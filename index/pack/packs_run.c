@@ -25,10 +25,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* most databases that are attached to a connection: SQLite's default limit */
+/* maximum number of databases that are attached to a connection: SQLite's default limit */
 #define ATTACHED_MAX 10
 #define ATTEMPTS_MAX 5
-/* milliseconds that opening and closing an index wait for a shell that is writing */
+/* time in ms that opening and closing an index wait for a shell that is writing */
 #define DRAIN_MS 1000
 
 /* ---- All requested databases ---- */
@@ -96,7 +96,8 @@ struct catch_up {
     int64_t deadline_us;
     bool listed;
     struct plan journals; /* list of all journals, if listed is set */
-    annal_error why_lags; /* why the last database could not be caught up; status 0: it was */
+    /* why the tables of the last database could not be brought up to date; status 0: they could */
+    annal_error why_lags;
 };
 
 static void note_caught_up(annal_index *index, struct pack_database *database, struct stamp stamp)
@@ -162,8 +163,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
     /*
-     * if several packs could not be filled, keep the reason of one that timed out, because the
-     * caller reports it
+     * Several packs may fail. The caller reports one reason: prefer that of a pack that timed out.
      */
     if (work->why_lags.status != ANNAL_ERR_BUSY)
         work->why_lags = why;
@@ -454,8 +454,8 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
     reading->work.why_lags = (annal_error){0};
     if (reading->attached == ATTACHED_MAX) {
         annal__say(reading->index->store, ANNAL_LOG_WARNING,
-                   "cannot attach '%s': %d others are attached", database->derived.path,
-                   ATTACHED_MAX);
+                   "cannot attach the database '%s': %d other databases are attached, the maximum",
+                   database->derived.path, ATTACHED_MAX);
         return ANNAL_OK;
     }
     for (unsigned attempt = 0, failed = 0; !same && !ended; attempt++) {
@@ -482,9 +482,10 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
     if (same)
         reading->attached++;
     else /* the query continues without this database: rule (1) */
-        annal__say(reading->index->store, ANNAL_LOG_WARNING, "cannot query '%s': %s",
+        annal__say(reading->index->store, ANNAL_LOG_WARNING, "cannot query the database '%s': %s",
                    database->derived.path,
-                   why.status < 0 ? why.message : "another process deletes it repeatedly");
+                   why.status < 0 ? why.message
+                                  : "another process deletes the database repeatedly");
     return ANNAL_OK;
 }
 
@@ -540,7 +541,8 @@ static annal_status hand_out_findings(struct findings *findings, sqlite3 *db,
         findings->verdict = findings->fn(findings->arg, &finding);
     }
     if (status >= 0 && rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot read '%s'", database->derived.path);
+        status =
+            annal__db_fail(err, db, rc, "cannot read the database '%s'", database->derived.path);
     sqlite3_finalize(stmt);
     return status;
 }

@@ -126,7 +126,7 @@ static annal_status compare_rows(const struct part *part, sqlite3_stmt *existing
     for (uint64_t row = 1;; row++) {
         int one = sqlite3_step(existing), other = sqlite3_step(expected);
         if (one != SQLITE_ROW && one != SQLITE_DONE)
-            return annal__db_fail(err, part->db, one, "cannot read '%s'",
+            return annal__db_fail(err, part->db, one, "cannot read the database '%s'",
                                   part->database->derived.path);
         if (other != SQLITE_ROW && other != SQLITE_DONE)
             return annal__db_fail(err, part->fresh, other, "cannot fill pack '%s'",
@@ -174,7 +174,7 @@ static annal_status each_text(const struct part *part, const char *select, text_
     while (status == ANNAL_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
         status = fn(part, (const char *)sqlite3_column_text(stmt, 0), stmt);
     if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status = annal__db_fail(part->verify->err, part->db, rc, "cannot read '%s'",
+        status = annal__db_fail(part->verify->err, part->db, rc, "cannot read the database '%s'",
                                 part->database->derived.path);
     sqlite3_finalize(stmt);
     return status;
@@ -193,8 +193,9 @@ static annal_status check_table(const struct part *part, const char *table, sqli
 /* ---- The second filling ---- */
 
 /*
- * SELECTs of offsets in journals: up to which each session is settled (or applied, for a pack that
- * does not settle), and up to which the sessions that have a settled cursor are applied.
+ * SELECTs of offsets in journals. settled: up to where `-- settle` has seen each session (for a
+ * pack without this section: up to where its events were applied). applied: up to where the
+ * sessions with such a record were applied.
  */
 static const char settled[] = "SELECT session_id, MIN(offset) FROM _cursor "
                               "WHERE pack IN (?1, ?1 || ' settled') GROUP BY session_id "
@@ -217,7 +218,7 @@ static annal_status add_entries(const struct part *part, const char *select, str
         annal__fail(part->verify->err, status, "cannot list the sessions of pack '%s'",
                     part->slot->name);
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(part->verify->err, part->db, rc, "cannot read '%s'",
+        status = annal__db_fail(part->verify->err, part->db, rc, "cannot read the database '%s'",
                                 part->database->derived.path);
     sqlite3_finalize(stmt);
     return status;
@@ -250,7 +251,8 @@ static annal_status fill_anew(const struct part *part, struct pack_fill *fill)
     return status < 0 ? status : fill_up_to(part, fill, applied, true);
 }
 
-/* Continue the second filling to the end of the journals (rule 5). */
+/* Apply the remaining events of the journals to `fill`, the second copy of the pack's tables (rule
+ * 5). */
 static annal_status fill_to_end(const struct part *part, struct pack_fill *fill,
                                 annal_slice session)
 {
@@ -365,7 +367,8 @@ static annal_status compare_cursors(const struct part *part, bool *out_same, ann
     return status;
 }
 
-/* Compare the tables of a pack with the second filling (rules 2 to 4). */
+/* Compare the existing tables of a pack with a copy that is filled from the journals for this
+ * comparison (rules 2 to 4). */
 static annal_status compare_part(struct part *part, struct pack_fill *fill)
 {
     struct verify *verify = part->verify;
@@ -467,7 +470,7 @@ static annal_status verify_database(void *arg, struct pack_database *database, a
 static annal_status report_not_run(const struct verify *verify, const struct pack_slot *slot)
 {
     char what[700];
-    snprintf(what, sizeof what, "it is not run: %s", slot->error.message);
+    snprintf(what, sizeof what, "the pack is not run: %s", slot->error.message);
     const annal_pack_finding finding = {.pack = slot->name, .what = what, .count = 1};
     return (annal_status)verify->fn(verify->arg, &finding);
 }

@@ -79,8 +79,8 @@ static int permit_read(struct permit *permit, const char *table, const char *col
 {
     if (sqlite3_stricmp(table, "json_each") == 0 || sqlite3_stricmp(table, "json_tree") == 0)
         return SQLITE_OK;
-    /* allowed, because the last value of AUTOINCREMENT is deterministic: it follows from the rows
-     * that were inserted and deleted */
+    /* allow sqlite_sequence: the last value of AUTOINCREMENT follows from the rows that were
+     * inserted and deleted */
     if (sqlite3_stricmp(table, "sqlite_sequence") == 0)
         return SQLITE_OK;
     bool is_schema = strncmp(table, "sqlite_", 7) == 0;
@@ -130,7 +130,7 @@ static int permit_making(struct permit *permit, int action, const char *first, c
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
     case SQLITE_DELETE:
-        /* SQLite writes its schema when a table is created */
+        /* allow the tables sqlite_…: SQLite itself writes its schema when a table is created */
         if (strncmp(first, "sqlite_", 7) == 0)
             return SQLITE_OK;
         permit->inserts = action == SQLITE_INSERT;
@@ -149,7 +149,9 @@ int annal__permit(void *arg, int action, const char *first, const char *second,
 {
     struct permit *permit = arg;
     permit->saw_rows = true;
-    /* a trigger of ours on the pack's tables may do anything */
+    /*
+     * the statement belongs to a trigger that annal itself created on the pack's tables: allow it
+     */
     if (trigger != NULL && trigger[0] == '_')
         return SQLITE_OK;
     if (database != NULL && strcmp(database, "main") != 0)
@@ -366,8 +368,9 @@ annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
                                         sql_moment, NULL, NULL, call_done);
     }
     chance_release(chance);
-    return rc == SQLITE_OK ? ANNAL_OK
-                           : annal__db_fail(err, db, rc, "cannot add the functions of a database");
+    return rc == SQLITE_OK
+               ? ANNAL_OK
+               : annal__db_fail(err, db, rc, "cannot add the SQL functions that packs call");
 }
 
 #define STEPS_AT_ONCE   100
@@ -397,10 +400,10 @@ static int look(void *arg)
         (sqlite3_int64)(pages_written(spending->db) - spending->written) * PAGE_BYTES;
     if (bytes > EVENT_BYTES_MAX)
         spending->why =
-            "it was stopped, because it holds or writes more than 256 MiB for one event";
+            "the statement was stopped, because it holds or writes more than 256 MiB for one event";
     else if (--spending->left == 0)
-        spending->why =
-            "it was stopped, because it takes more than 100 million instructions of SQLite";
+        spending->why = "the statement was stopped, because it takes more than 100 million "
+                        "instructions of SQLite";
     return spending->why != NULL;
 }
 

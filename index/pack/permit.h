@@ -12,7 +12,7 @@ struct permit {
     /* whether SQLite called the authorizer, so that the statement uses rows or tables */
     bool saw_rows;
     bool inserts;  /* whether makes_tables is set and the statement is an INSERT */
-    char why[200]; /* why the statement was refused; empty: it was not */
+    char why[200]; /* why the statement was refused; empty if it was allowed */
 };
 
 /*
@@ -42,7 +42,7 @@ struct spending {
     bool looked;          /* whether memory and written are set */
     sqlite3_int64 memory; /* SQLite's memory at the first call of the progress handler */
     int written;          /* pages written at the first call of the progress handler */
-    const char *why;      /* why the statements were stopped, or NULL */
+    const char *why;      /* which limit stopped the statements; NULL if none did */
 };
 
 /*

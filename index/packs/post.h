@@ -12,7 +12,7 @@ struct post {
     annal_slice type;
     annal_slice id;    /* id of the event, or empty */
     annal_slice cause; /* cause of the event, or empty */
-    uint32_t wait_ms;  /* milliseconds to wait for another process that writes the session */
+    uint32_t wait_ms;  /* time in ms to wait for another process that writes the session */
 };
 
 /* Append the event through the packs, at level sync. The caller frees out->data.ptr with

@@ -99,12 +99,13 @@ static annal_status take_rows(struct event_rows *found, annal_error *err)
     while (status >= 0 && found->count < found->room &&
            (found->rc = sqlite3_step(found->stmt)) == SQLITE_ROW)
         status = keep_row(found);
-    return status < 0 ? annal__fail(err, status, "a query") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot run a query over events") : ANNAL_OK;
 }
 
 static annal_status fail_step(const struct event_rows *found, annal_error *err)
 {
-    return annal__db_fail(err, sqlite3_db_handle(found->stmt), found->rc, "cannot query the index");
+    return annal__db_fail(err, sqlite3_db_handle(found->stmt), found->rc,
+                          "cannot query the table of events");
 }
 
 annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store,

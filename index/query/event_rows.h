@@ -25,7 +25,7 @@ struct event_rows {
     struct event_row *rows;
     struct buf text; /* texts of the rows */
     size_t count, next, room;
-    size_t ahead; /* index of the first row whose event is not read yet */
+    size_t ahead; /* index of the first row whose event was not read from its journal yet */
     annal__event_buffer *buffer;
     annal__event_place *places;
 };

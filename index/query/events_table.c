@@ -34,7 +34,7 @@
 
 #include <string.h>
 
-#define REPORTED_MAX 20 /* most damaged events that one scan reports */
+#define REPORTED_MAX 20 /* maximum number of damaged events that one scan reports */
 
 struct table {
     sqlite3_vtab base;
@@ -57,7 +57,8 @@ struct events {
     annal_event event;
 };
 
-/* Columns of the SELECT after those with the number of a column of the table. */
+/* Columns of the SELECT over event_index. The first columns have the numbers of the table's columns
+ * up to EVENT_TYPE; these follow them. */
 enum { OFFSET = EVENT_TYPE + 1, LENGTH, ROW };
 
 int annal__events_connect(sqlite3 *db, struct event_source *source, sqlite3_vtab **out)
@@ -89,8 +90,8 @@ static int disconnect_table(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-/* Report a failure in our own words. It is never reported as a lock, because the program would take
- * it for a lock of its own database. */
+/* Report a failure of the table to SQLite. The status is never SQLITE_BUSY, because the program
+ * would take that for a lock of its own database. */
 static int fail_table(sqlite3_vtab *base, annal_status status, const char *message)
 {
     if (status == ANNAL_ERR_NOMEM)
@@ -194,7 +195,7 @@ static annal_status put_value(struct buf *json, sqlite3_value *value)
     case SQLITE_INTEGER:
         return status < 0 ? status
                           : annal__buf_printf(json, "%lld", (long long)sqlite3_value_int64(value));
-    case SQLITE_FLOAT: /* a value such as 5.0, which equals 5 */
+    case SQLITE_FLOAT: /* a real such as 5.0 equals the integer 5 */
         return status < 0 ? status : annal__buf_printf(json, "%.17g", sqlite3_value_double(value));
     default:
         return status < 0 ? status : annal__buf_printf(json, "null");
@@ -302,7 +303,7 @@ static annal_status put_select(struct buf *sql, const char *plan, const struct v
     const char *end = strchr(plan, ';');
     const char *from = plan;
     annal_status status = ANNAL_OK;
-    if (values->all) { /* read all rows: only ORDER BY of the plan is used */
+    if (values->all) { /* read all rows (rule 2): of the plan only ORDER BY is used */
         const char *order = strstr(plan, " ORDER BY ");
         const char *limit = strstr(plan, " LIMIT ?");
         end = limit != NULL ? limit : end;
@@ -346,7 +347,8 @@ static int run(struct events *events, const char *plan, const struct values *val
     annal__buf_clear(&sql);
     bool look = (values->number & EVENT_LINES) != 0 || !events->looked;
     events->looked = true;
-    if (rc == SQLITE_OK && look) { /* find damaged events, so that they are reported (rule 4) */
+    /* find damaged events before the rows are read, so that they are reported (rule 4) */
+    if (rc == SQLITE_OK && look) {
         rc = put_damages(&sql, plan) < 0 ? SQLITE_NOMEM
                                          : prepare(reading->db, sql.ptr, &events->damages);
         if (rc == SQLITE_OK)
@@ -483,7 +485,8 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
     if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
         status = annal__lineage_check(proof->store, annal_slice_of(session), NULL, &why);
     if (status == ANNAL_ERR_CORRUPT && is_missing(proof->store, annal_slice_of(ancestor))) {
-        annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
+        annal__say(proof->store, ANNAL_LOG_WARNING, "the history of a fork is left out: %s",
+                   why.message);
         return;
     }
     /* ANNAL_ERR_NOTFOUND: the session was deleted, and has no history */
@@ -519,7 +522,7 @@ static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *er
     int rc = sqlite3_create_function_v2(db, "annal_history_part", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
                                         proof, history_part, NULL, NULL, annal__free);
     if (rc != SQLITE_OK) /* the proof was freed */
-        return annal__db_fail(err, db, rc, "cannot create the table of histories");
+        return annal__db_fail(err, db, rc, "cannot create the table of the histories of forks");
     return annal__db_exec(db, history_view, err);
 }
 

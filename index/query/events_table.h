@@ -22,7 +22,7 @@ struct event_source {
     annal_status (*begin)(struct event_source *source, const struct reading **out,
                           annal_error *err);
     void (*end)(struct event_source *source, const struct reading *reading);
-    /* Free the source, after the table that owned it was dropped. */
+    /* Free the source. Called after the table that owned the source was dropped. */
     void (*release)(struct event_source *source);
 };
 
@@ -56,9 +56,9 @@ enum event_column {
 #define EVENT_IS_LIST(i) (1 << (i)) /* value i, counted from 0, is a list for IN */
 /* bit: value i, counted from 0, is compared with a text column */
 #define EVENT_IS_TEXT(i) (1 << (EVENT_VALUES_MAX + (i)))
-/* bit: after the values of the conditions follows a value for LIMIT */
+/* bit: the values of the conditions are followed by a value for LIMIT */
 #define EVENT_LIMIT  (1 << 28)
-#define EVENT_OFFSET (1 << 29) /* bit: after the value for LIMIT follows a value for OFFSET */
+#define EVENT_OFFSET (1 << 29) /* bit: the value for LIMIT is followed by a value for OFFSET */
 #define EVENT_LINES  (1 << 30) /* bit: the query uses the column id or data */
 
 int annal__events_plan(sqlite3_vtab *table, sqlite3_index_info *info);

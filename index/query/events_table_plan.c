@@ -14,7 +14,7 @@ struct plan {
     int number; /* bits for idxNum: EVENT_IS_LIST, … */
     int limit;  /* index of the constraint that is the limit, or -1 */
     int offset;
-    bool exact;    /* whether the conditions express the whole query */
+    bool exact;    /* whether the conditions select exactly the rows that the query wants */
     bool equal[4]; /* for each column: whether a condition is an equality */
     bool range[4]; /* for each column: whether a condition is a range or a pattern */
 };
@@ -50,8 +50,8 @@ static void put_condition(const struct plan *plan, sqlite3_str *sql, int column,
         sqlite3_str_appendf(sql, "%s ?%d", text, plan->used);
 }
 
-/* Add constraint i to the conditions, if they can express it. Returns whether the condition is
- * exact. */
+/* Express SQLite's constraint i as a condition of the SELECT over event_index, if possible. Returns
+ * whether the condition is exact, so that SQLite need not check the rows again. */
 static bool take(struct plan *plan, int i)
 {
     const struct sqlite3_index_constraint *asked = &plan->info->aConstraint[i];
@@ -117,8 +117,11 @@ static void put_order(struct plan *plan)
     info->orderByConsumed = info->nOrderBy > 0;
 }
 
-/* Add a limit, if the conditions and the order are exact. An offset is only added to it, because
- * SQLite itself skips these rows. */
+/*
+ * Pass LIMIT to the SELECT over event_index, if its conditions and order are exact; otherwise
+ * SQLite applies the limit. An OFFSET is added to the limit, because SQLite itself skips these
+ * rows.
+ */
 static void put_limit(struct plan *plan)
 {
     sqlite3_index_info *info = plan->info;

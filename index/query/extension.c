@@ -53,7 +53,8 @@ struct store_source {
     pid_t pid; /* process that opened the store */
     annal_store *store;
     annal_index *index;
-    struct look *newest; /* view that the next cursor may share; NULL: none */
+    /* newest view of the index, which the next cursor may use, too; NULL: none is open */
+    struct look *newest;
 };
 
 /* ---- Stores ---- */

@@ -67,7 +67,7 @@ annal_status annal__query_check(const annal_filter *filter, annal_error *err)
         if (filter->types[i].len == 0 || filter->types[i].len > 200 ||
             memchr(filter->types[i].ptr, '\0', filter->types[i].len) != NULL)
             return annal__fail(err, ANNAL_ERR_INVALID,
-                               "a type in a filter must have 1 to 200 bytes, none of them 0");
+                               "a type in a filter must have 1 to 200 bytes, without a NUL byte");
     return ANNAL_OK;
 }
 
@@ -282,7 +282,7 @@ static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
     if (count > 1 && count <= MERGED_TYPES_MAX)
         return prepare_filtered(db, status, &sql, filter, out, err);
     annal__buf_done(&sql);
-    return status < 0 ? annal__fail(err, status, "a query") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "cannot prepare a query over events") : ANNAL_OK;
 }
 
 static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
@@ -395,8 +395,8 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
     else
         status = annal__db_prepare_select(db, annal__buf_slice(&sql), &allowed, out, err);
     if (status >= 0)
-        /* the restriction can end now: the SELECT uses no table, so it is not compiled again with
-         * other objects */
+        /* end the restriction to one statement now: the SELECT uses no table, so SQLite does not
+         * compile it again */
         annal__db_end_select(db);
     annal__buf_done(&sql);
     return status;
@@ -469,7 +469,7 @@ annal_status annal__query_say_damages(annal_index *index, const annal_filter *fi
                                 (uint64_t)sqlite3_column_int64(stmt, 1),
                                 (uint64_t)sqlite3_column_int64(stmt, 4));
     if (status >= 0 && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot read the findings");
+        status = annal__db_fail(err, db, rc, "cannot read the damaged events that the index lists");
     annal__derived_give(&index->derived, db, !history.forked);
     annal__history_done(&history);
     return status;
@@ -611,7 +611,8 @@ static annal_status next_damage(annal_query *query, annal_slice *out_session,
         return ANNAL_END;
     }
     if (rc != SQLITE_ROW)
-        return annal__db_fail(err, query->db, rc, "cannot query the index");
+        return annal__db_fail(err, query->db, rc,
+                              "cannot query the damaged events that the index lists");
     *out_session = annal__db_column(query->damages, 0);
     *out_event = annal__event_rows_event(query->damages);
     return ANNAL_DAMAGE;
@@ -677,7 +678,8 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
         if (status < 0)
             return status;
     }
-    do { /* events of an unreadable journal are skipped; the store's log reports it once */
+    /* skip the events of an unreadable journal; the log of the store reports the journal once */
+    do {
         status = annal__event_rows_next(&query->found, out_session, out_event, err);
         if (status != ANNAL_OK)
             return status;

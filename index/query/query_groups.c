@@ -16,7 +16,8 @@ static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_er
     return ANNAL_OK;
 }
 
-/* Return whether the counts of the index, by session and type, answer the query. */
+/* Return whether the query can be answered from the counts that the index keeps for each session
+ * and type, without reading events. */
 static bool are_counted(const annal_filter *filter, const struct history *history, bool with_rest)
 {
     return !history->forked && !with_rest && filter->since_us == 0 && filter->until_us == 0 &&

@@ -349,9 +349,9 @@ static annal_status each_row_once(annal_index *index, annal_slice session, const
         if (rc == SQLITE_DONE)
             break;
         *out_begun = *out_begun || rc == SQLITE_ROW;
-        status = rc == SQLITE_ROW
-                     ? (annal_status)fn(arg, stmt)
-                     : annal__db_fail(err, db, rc, "cannot read '%s'", index->derived.path);
+        status = rc == SQLITE_ROW ? (annal_status)fn(arg, stmt)
+                                  : annal__db_fail(err, db, rc, "cannot read the database '%s'",
+                                                   index->derived.path);
     }
     annal__derived_give(&index->derived, db, true);
     return status;
@@ -504,7 +504,8 @@ annal_status annal__reader_snapshot_last(annal_index *index, annal_slice session
         if (rc == SQLITE_ROW)
             status = (annal_status)report_snapshot(&call, stmt);
         else if (rc != SQLITE_DONE)
-            status = annal__db_fail(err, db, rc, "cannot read '%s'", index->derived.path);
+            status =
+                annal__db_fail(err, db, rc, "cannot read the database '%s'", index->derived.path);
     }
     annal__derived_give(&index->derived, db, true);
     annal__patience_unlimit(&index->derived.patience, &limit);

@@ -20,8 +20,8 @@ static annal_status ask(annal__records *records, sqlite3_stmt *stmt, annal_slice
     *out = rc == SQLITE_ROW ? annal__db_column(stmt, 0) : (annal_slice){0};
     if (rc == SQLITE_ROW || rc == SQLITE_DONE)
         return ANNAL_OK;
-    annal_status status =
-        annal__db_fail(err, records->db, rc, "cannot read '%s'", records->index->derived.path);
+    annal_status status = annal__db_fail(err, records->db, rc, "cannot read the database '%s'",
+                                         records->index->derived.path);
     if (status == ANNAL_ERR_CORRUPT)
         (void)annal__derived_heal(&records->index->derived);
     return status;

@@ -123,7 +123,7 @@ static bool has_locks(struct looks *looks, const char *artifacts)
     if (artifacts[0] != '/' || names == 0)
         return false;
     bool found = has_lock(open(artifacts, O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1, &left);
-    /* a search that read no name costs one, too, because it opened a folder */
+    /* count a folder in which no name was read as one name, because opening it takes time, too */
     looks->names_left -= names - left + (names == left);
     return found;
 }

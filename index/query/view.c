@@ -10,8 +10,9 @@
 #include <string.h>
 
 /*
- * A call of annal_sql(): the caller's functions, whether one was called (begun), so that the query
- * cannot be run again, and whether one returned a value to stop it.
+ * A call of annal_sql(): the caller's functions; begun: whether one of them was called, so that the
+ * query cannot be run again after a failure; stopped: whether one of them returned a value that
+ * stops the query.
  */
 struct call {
     const annal_sql_options *options;
@@ -70,7 +71,7 @@ static annal_status say_damages(annal_index *index, sqlite3 *db, annal_error *er
                                 (uint64_t)sqlite3_column_int64(stmt, 1),
                                 (uint64_t)sqlite3_column_int64(stmt, 2));
     if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "cannot read the findings");
+        status = annal__db_fail(err, db, rc, "cannot read the damaged events that the index lists");
     sqlite3_finalize(stmt);
     return status;
 }
@@ -116,7 +117,7 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         if (status >= 0)
             status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     }
-    /* read before it runs, because allowed is filled when the statement is compiled */
+    /* preparing the statement has filled `allowed`; read it before the statement runs */
     bool counts = options.damages && allowed.counts;
     if (status >= 0)
         status = annal__db_select_with(stmt, &options, hand_on_row, call, err);

@@ -35,7 +35,9 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
-#define TEXT_VERSION   5          /* raise it when search_text.c or search_words.c changes */
+/* version of the indexed text; raise it when search_text.c or search_words.c changes, so that
+ * search.db is rebuilt */
+#define TEXT_VERSION 5
 
 extern const char annal__sql_search[];
 
@@ -84,11 +86,11 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
     if (said == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "add the functions of search: out of memory");
     said->store = store;
-    /* SQLite frees said, even if this call fails */
+    /* SQLite frees `said`, even if sqlite3_create_function_v2() fails */
     int rc = sqlite3_create_function_v2(db, "annal_said", 4, SQLITE_UTF8 | SQLITE_INNOCUOUS, said,
                                         sql_said, NULL, NULL, free_said);
     return rc == SQLITE_OK ? annal__search_words_add(db, err)
-                           : annal__db_fail(err, db, rc, "cannot run a search");
+                           : annal__db_fail(err, db, rc, "cannot add the SQL functions of search");
 }
 
 /* ---- Rows of an event ---- */
@@ -145,7 +147,9 @@ static annal_status find_tool(struct search *search, annal_slice session, annal_
     if (rc == SQLITE_ROW)
         status = annal__buf_append_slice(out, annal__db_column(stmt, 0));
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, search->derived.db, rc, "cannot find the tool of a call");
+        status =
+            annal__db_fail(err, search->derived.db, rc,
+                           "cannot index the words of a tool's result: its call cannot be found");
     sqlite3_reset(stmt);
     return status;
 }
@@ -417,7 +421,8 @@ annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)
     const struct io *io = annal__store_io(index->store);
     struct buf path = {0};
     if (annal__session_list_is_read_only(index->store))
-        return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "cannot enable or disable search: the store is open for reading only");
     annal_status status = off_path(search, &path, err);
     if (status >= 0 && on)
         status = annal__files_remove(io, path.ptr, err);
@@ -440,7 +445,9 @@ annal_status annal_search_rebuild(annal_index *index, const annal_catch_up_optio
     if (options != NULL)
         own = *options;
     if (annal__search_is_off(search))
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search is disabled in this store");
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "rebuild the search index: search is disabled in this store; 'annal "
+                           "search --on' enables search");
     annal_status status = annal__derived_discard(
         &search->derived, annal__deadline_after(search->derived.wait_ms), err);
     if (status >= 0)

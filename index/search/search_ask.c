@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define SNIPPET_WORDS     16
-#define SNIPPET_WORDS_MAX 64 /* most words of a snippet, as in FTS5 */
+#define SNIPPET_WORDS_MAX 64 /* maximum number of words of a snippet, as in FTS5 */
 #define ATTEMPTS_MAX      5
 
 struct asking {
@@ -31,7 +31,8 @@ struct asking {
     sqlite3 *db;
     sqlite3_stmt *hits, *snippet;
     struct bound bound;
-    bool begun; /* whether a hit was passed to fn, so that the search cannot be run again */
+    /* whether a hit was passed to fn, so that the search must not run again after a failure */
+    bool begun;
 };
 
 /* ---- The expression ---- */
@@ -296,8 +297,8 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
     annal_status status;
     if (annal__search_is_off(&index->search))
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "search is disabled in this store; 'annal search --on' enables it, and "
-                           "the next search reads all journals");
+                           "search is disabled in this store; 'annal search --on' enables search, "
+                           "and the next search reads all journals");
     status = annal__query_check(&(annal_filter){.sessions = options->sessions,
                                                 .session_count = options->session_count,
                                                 .types = options->types,

@@ -7,7 +7,7 @@
 
 #include <annal/journal.h>
 
-/* Most bytes of an event's text that are indexed; words after it are not found. */
+/* Maximum number of bytes of an event's text that are indexed; words after it are not found. */
 #define SEARCH_TEXT_MAX (1u << 20)
 
 /*

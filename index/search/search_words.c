@@ -29,10 +29,11 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* most marks of one character; a further mark begins the next character */
+/* maximum number of marks of one character; a further mark begins the next character */
 #define MARKS_MAX      30
 #define DECOMPOSED_MAX (20 * (MARKS_MAX + 1))
-#define WORD_BYTES_MAX 1024 /* most bytes of a word; the rest of a longer word is not indexed */
+/* maximum number of bytes of a word; the rest of a longer word is not indexed */
+#define WORD_BYTES_MAX 1024
 
 /* Scripts that are written without spaces between words, or whose words people also search for by
  * their syllables. */
@@ -120,7 +121,7 @@ struct tokenizer {
     /* last letter in a script without spaces, until a letter of another script or another character
      * follows */
     struct letter last;
-    bool is_paired; /* whether last is the second letter of a pair */
+    bool is_paired; /* whether `last` is the second letter of a pair that was added as a token */
     char word[WORD_BYTES_MAX];
     int word_len, word_begin, word_end;
 };
@@ -348,7 +349,8 @@ struct search_words annal__search_words_count(annal_slice text)
 static int create_tokenizer(void *context, const char **args, int count, Fts5Tokenizer **out)
 {
     (void)context, (void)args, (void)count;
-    *out = (Fts5Tokenizer *)&unspaced; /* a pointer that FTS5 needs, and that is not used */
+    /* FTS5 needs a pointer that is not NULL; nothing reads what it points to */
+    *out = (Fts5Tokenizer *)&unspaced;
     return SQLITE_OK;
 }
 
@@ -385,5 +387,6 @@ annal_status annal__search_words_add(sqlite3 *db, annal_error *err)
     if (api == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
     int rc = api->xCreateTokenizer(api, "annal_words", NULL, &words, NULL);
-    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "cannot run a search");
+    return rc == SQLITE_OK ? ANNAL_OK
+                           : annal__db_fail(err, db, rc, "cannot add the SQL functions of search");
 }

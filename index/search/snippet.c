@@ -16,7 +16,7 @@
 /* A phrase of the expression that was found in the text. Tokens are counted from 0. */
 struct instance {
     int phrase;
-    int begin, end; /* first token, and the token after the last */
+    int begin, end; /* index of the phrase's first token, and of the token after its last */
 };
 
 struct snippet {
@@ -27,7 +27,7 @@ struct snippet {
     bool marked;    /* whether the next token is inside a mark */
     int marked_end;
     const char *text, *mark_begin, *mark_end;
-    int copied; /* number of bytes of the text that were copied or skipped */
+    int copied; /* offset in the text up to which it was copied to the snippet, or skipped */
     /* offset of the end of the last token; a pair of letters overlaps the next pair */
     int last_end;
     bool ends_early;
@@ -208,5 +208,6 @@ annal_status annal__snippet_add(sqlite3 *db, annal_error *err)
     if (api == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
     int rc = api->xCreateFunction(api, "annal_snippet", NULL, sql_snippet, NULL);
-    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "cannot run a search");
+    return rc == SQLITE_OK ? ANNAL_OK
+                           : annal__db_fail(err, db, rc, "cannot add the SQL functions of search");
 }

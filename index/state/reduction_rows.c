@@ -109,7 +109,7 @@ annal_status annal__reduction_put(annal_index *index, const annal__reduction_row
     if (row->state.len > bytes_max)
         return annal__fail(
             err, ANNAL_ERR_LIMIT,
-            "a reduction of %zu bytes is too large: all together may take %llu bytes",
+            "a reduction of %zu bytes is too large: all reductions together may take %llu bytes",
             row->state.len, (unsigned long long)bytes_max);
     annal_status status = annal__derived_begin(&index->derived, deadline_us, err);
     if (status < 0)

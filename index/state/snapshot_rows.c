@@ -63,9 +63,10 @@ annal_status annal__snapshot_rows_put_over(annal_index *index, annal_slice sessi
                         SQLITE_STATIC);
     status = annal__db_run(stmt, err);
     if (status >= 0 && sqlite3_changes(index->derived.db) == 0)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT,
-                             "the row of session '%.*s' at %llu was deleted or replaced",
-                             ANNAL_FMT(session), (unsigned long long)base_seq);
+        status = annal__fail(
+            err, ANNAL_ERR_CONFLICT,
+            "the snapshot of session '%.*s' at event %llu was deleted or replaced in the meantime",
+            ANNAL_FMT(session), (unsigned long long)base_seq);
     return end_change(index, stmt, status, err);
 }
 
@@ -105,8 +106,9 @@ annal_status annal__snapshot_rows_newest(annal_index *index, annal_slice session
     sqlite3_bind_int64(stmt, 2, at_most > INT64_MAX ? INT64_MAX : (sqlite3_int64)at_most);
     int rc = sqlite3_step(stmt);
     if (rc == SQLITE_DONE) {
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no snapshot up to %llu",
-                             ANNAL_FMT(session), (unsigned long long)at_most);
+        status =
+            annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no snapshot up to event %llu",
+                        ANNAL_FMT(session), (unsigned long long)at_most);
         goto done;
     }
     if (rc != SQLITE_ROW) {

@@ -15,8 +15,8 @@ struct spill {
 void annal__spill_open(struct spill *spill, const char *directory);
 void annal__spill_close(struct spill *spill);
 
-/* Write a page to the file. Returns false if it cannot be written; all later calls then return
- * false, too. */
+/* Write a page to the unnamed temporary file. Returns false if the page cannot be written; all
+ * later calls then return false, too. */
 bool annal__spill_put(struct spill *spill, uint64_t page, const char *bytes);
 
 /* Read a page that was written to the file. */

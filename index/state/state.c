@@ -64,7 +64,8 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     if (status >= 0)
         status = annal__state_vfs_open(source, &state->pages, &state->db, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
-        /* triggers are off, as on the connection that fills the pack's own database */
+        /* the tables of a writable pack have triggers for rows that users write; switch them off,
+         * as on the connection that fills the pack's database */
         if (packs[i]->writable)
             sqlite3_db_config(state->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     if (status < 0) {
@@ -245,7 +246,8 @@ uint64_t annal__state_refused(const annal_state *state)
 
 /* ---- Applying ---- */
 
-/* Most events in a transaction, which keeps the previous content of each changed page in memory. */
+/* Maximum number of events in a transaction, which keeps the previous content of each changed page
+ * in memory. */
 #define TRANSACTION_EVENTS 16384
 
 annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *err)
@@ -260,8 +262,8 @@ annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *
     return annal__state_vfs_why(state->pages, status, err);
 }
 
-/* Write the last event and end the transaction. In _state, refused is stored as -1 - refused if a
- * section `-- settle` failed. */
+/* Store the number of the last event in _state, and end the transaction. If a section `-- settle`
+ * failed, refused is stored as -1 - refused. */
 static annal_status commit(annal_state *state, annal_error *err)
 {
     int64_t refused = (int64_t)state->refused;
@@ -380,7 +382,8 @@ static annal_status no_state(annal_slice session, annal_status status, annal_err
 {
     if (status == ANNAL_ERR_NOMEM)
         return status;
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "these pages are not a state of session '%.*s'",
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "the pages of a snapshot are not a state of session '%.*s'",
                        ANNAL_FMT(session));
 }
 
@@ -424,7 +427,9 @@ static annal_status hash_roots(annal_state *state, uint64_t *out_hash, annal_err
         annal_slice text = annal__db_column(stmt, 0);
         *out_hash = annal__hash(text.ptr, text.len, 0);
     } else if (status >= 0) {
-        status = annal__db_fail(err, state->db, rc, "cannot create the tables of a state");
+        status =
+            annal__db_fail(err, state->db, rc,
+                           "cannot list the tables of the state of session '%s'", state->session);
     }
     sqlite3_finalize(stmt);
     return status;
@@ -456,7 +461,9 @@ annal_status annal__state_reopen(annal_state *state, annal_slice session,
     if (status < 0)
         return status;
     if (source == NULL && blank == NULL)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "build an empty state of these packs");
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "cannot reuse a state for session '%.*s': the packs have no empty state",
+                           ANNAL_FMT(session));
     if (source == NULL)
         fresh = blank_source(blank);
     memcpy(state->session, session.ptr, session.len);
@@ -466,7 +473,10 @@ annal_status annal__state_reopen(annal_state *state, annal_slice session,
     if (status >= 0)
         status = hash_roots(state, &roots, err);
     if (status >= 0 && roots != state->roots)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT, "the state has other tables");
+        status = annal__fail(
+            err, ANNAL_ERR_CONFLICT,
+            "cannot reuse a state for session '%.*s': the tables of the state were replaced",
+            ANNAL_FMT(session));
     if (status >= 0 && source != NULL)
         status = check_tables(state, err);
     if (status >= 0)

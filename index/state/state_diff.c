@@ -185,7 +185,7 @@ static annal_status both_sides(struct diff *diff)
         any |= !same;
     }
     if (status < 0)
-        return annal__fail(diff->err, status, "cannot compare two states");
+        return annal__fail(diff->err, status, "cannot compare the two given states of sessions");
     if (any)
         status = hand_out(diff, ANNAL_ROW_UPDATED);
     if (status == ANNAL_OK)
@@ -226,7 +226,7 @@ static void table_done(struct diff *diff)
 static annal_status fail_shape(struct diff *diff)
 {
     return annal__fail(diff->err, ANNAL_ERR_INVALID,
-                       "cannot compare two states with different packs");
+                       "cannot compare the two given states: they were built with different packs");
 }
 
 static annal_status table_alloc(struct diff *diff)

@@ -50,9 +50,10 @@ struct state_pages {
     sqlite3_vfs *usual;
     char name[40];
     annal__state_source source;
-    char first[PAGE_BYTES]; /* page 1 of the source (rule 8) */
-    uint64_t shared;        /* number of pages of the source that are still used (rule 2) */
-    uint64_t count;         /* number of pages of the file */
+    /* copy of page 1 of the source, the database under this state (rule 8) */
+    char first[PAGE_BYTES];
+    uint64_t shared; /* number of pages of the source that are still used (rule 2) */
+    uint64_t count;  /* number of pages of the file */
     /* own[i] is the content of page i + 1 if it was written and is in memory; else NULL */
     char **own;
     bool *spilled; /* spilled[i]: whether page i + 1 was written and is in the file spill */
@@ -174,7 +175,7 @@ void annal__state_vfs_spill(struct state_pages *pages, const char *directory)
         if (pages->own[i] == NULL)
             continue;
         if (!annal__spill_put(&pages->spill, i + 1, pages->own[i]))
-            return; /* the file is full: the other pages stay in memory */
+            return; /* the temporary file is full: all further pages stay in memory */
         pages->spilled[i] = true;
         pages->own_count--;
         annal__free(pages->own[i]);
@@ -482,18 +483,20 @@ static annal_status check_header(struct state_pages *pages, annal_error *err)
         return ANNAL_OK;
     annal_status status = pages->source.read(pages->source.arg, 1, pages->first, err);
     if (status >= 0 && memcmp(pages->first, header, sizeof header - 1) != 0)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                             "page 1 of a state is not the beginning of a database");
+        status = annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "page 1 of the state of a session is not the first page of an SQLite database");
     return status;
 }
 
 static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_error *err)
 {
     sqlite3 *db = NULL;
-    /* registered only while the connection opens: rule (6) */
+    /* the VFS is registered only while the connection is opened: rule (6) */
     int rc = sqlite3_vfs_register(&pages->vfs, 0);
     if (rc != SQLITE_OK)
-        return annal__db_fail(err, NULL, rc, "cannot open a state");
+        return annal__db_fail(err, NULL, rc,
+                              "cannot open the state of a session as an SQLite database");
     annal_status status = annal__db_open_on(pages->name, "state",
                                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err);
     sqlite3_vfs_unregister(&pages->vfs);

@@ -30,7 +30,7 @@ typedef struct annal__database_info {
     /* number of pages in the WAL after which our writer checkpoints; SQLite's own automatic
      * checkpoint is off, because only the holder of the lock may checkpoint */
     uint32_t wal_autocheckpoint;
-    uint32_t busy_timeout_ms; /* milliseconds that reading connections wait for a lock */
+    uint32_t busy_timeout_ms; /* time in ms that reading connections wait for a lock */
     bool foreign_keys;        /* whether our reading connections enforce foreign keys */
 } annal__database_info;
 

@@ -20,7 +20,8 @@ struct annal__forgotten {
 struct annal__pack_rows {
     const char *pack;
     const char *database; /* name of the pack's database in SQL */
-    const char *why;      /* reason why the rows of the session cannot be determined, or NULL */
+    /* reason why it is unknown which rows belong to the session; NULL if it is known */
+    const char *why;
     const struct annal__forgotten *forgotten;
     size_t count;
 };

@@ -90,8 +90,9 @@ ANNAL_MUST_CHECK annal_status annal__state_open_over(annal_slice session,
 bool annal__state_rest(annal_state *state);
 
 /*
- * Reuse a released state for a session, with the same packs: open it as annal__state_open_over()
- * does, or as annal__state_new() if source is NULL. After a failure the state can only be freed.
+ * Reuse a state after annal__state_rest() for another session, with the same packs: open it as
+ * annal__state_open_over() does, or as annal__state_new() if source is NULL. After a failure the
+ * state can only be freed.
  */
 ANNAL_MUST_CHECK annal_status annal__state_reopen(annal_state *state, annal_slice session,
                                                   const annal__state_source *source,

@@ -173,7 +173,8 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
     int fd = -1;
     annal_status status = annal_session_id_check(session, err);
     if (status >= 0 && annal__session_list_is_read_only(store))
-        status = annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
+        status = annal__fail(err, ANNAL_ERR_IO,
+                             "cannot store an artifact: store %s is open for reading only",
                              annal_store_path(store));
     if (status < 0)
         return status;
@@ -265,8 +266,10 @@ static annal_status read_proved(annal_store *store, const annal_artifact_info *i
     }
     status = annal__artifact_unpack(io, fd, path.ptr, fn, arg, out, err);
     if (status == ANNAL_OK && memcmp(out->sha256, expected, SHA256_BYTES) != 0)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: its content does not match its hash",
-                             path.ptr);
+        status = annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "read artifact %s: the content of the file does not match the hash in its name",
+            path.ptr);
 
 done:
     if (fd >= 0)
@@ -284,9 +287,10 @@ annal_status annal_artifact_read(annal_store *store, annal_slice session, annal_
     uint8_t expected[SHA256_BYTES];
     annal_status status = annal_session_id_check(session, err);
     if (status >= 0 && !annal__artifact_read_sha256(sha256.ptr, sha256.len, expected))
-        status = annal__fail(err, ANNAL_ERR_INVALID,
-                             "'%.*s' is not a SHA-256: write 64 digits of 0-9 and a-f",
-                             (int)(sha256.len < 80 ? sha256.len : 80), sha256.ptr);
+        status =
+            annal__fail(err, ANNAL_ERR_INVALID,
+                        "'%.*s' is not the SHA-256 of an artifact: write 64 digits of 0-9 and a-f",
+                        (int)(sha256.len < 80 ? sha256.len : 80), sha256.ptr);
     if (status >= 0)
         status = annal__artifact_look(store, session, sha256.ptr, &info, err);
     if (status >= 0)

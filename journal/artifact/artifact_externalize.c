@@ -98,8 +98,9 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
         }
     }
     if (status < 0) {
-        status = annal__fail(err, status, "cannot store '%s' of an event of session '%.*s'", field,
-                             ANNAL_FMT(session));
+        status = annal__fail(
+            err, status, "cannot store the field '%s' of an event of session '%.*s' as an artifact",
+            field, ANNAL_FMT(session));
         goto done;
     }
     if (content.len <= over_bytes)
@@ -109,8 +110,10 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
         goto done;
     status = put_reference(&out, data, member, field, media_type, &info);
     if (status < 0) {
-        status =
-            annal__fail(err, status, "cannot read an event of session '%.*s'", ANNAL_FMT(session));
+        status = annal__fail(
+            err, status,
+            "cannot replace a field of an event of session '%.*s' by a reference to its artifact",
+            ANNAL_FMT(session));
         goto done;
     }
     *out_data = annal__buf_slice(&out);

@@ -47,7 +47,8 @@ static void stream_done(struct stream *stream, struct frame_result *out)
 
 /* ---- Writing ---- */
 
-/* Compress the content of `in`, and write it; with `end`, also end the zstd frame. */
+/* Compress the bytes in stream->in, and write the result to the file. With `end`, also end the zstd
+ * frame. */
 static annal_status compress_piece(struct stream *stream, ZSTD_CCtx *zstd, bool end,
                                    annal_error *err)
 {
@@ -117,12 +118,13 @@ static annal_status unpack_piece(struct stream *stream, ZSTD_DCtx *zstd, annal_a
         ZSTD_outBuffer out = {stream->out.ptr, PIECE_BYTES, 0};
         if (*ended && in.pos < in.size)
             return annal__fail(err, ANNAL_ERR_CORRUPT,
-                               "read %s: bytes follow the end of its content", stream->path);
+                               "read artifact %s: bytes follow the end of the content",
+                               stream->path);
         if (*ended)
             return ANNAL_OK;
         size_t left = ZSTD_decompressStream(zstd, &out, &in);
         if (ZSTD_isError(left))
-            return annal__fail(err, ANNAL_ERR_CORRUPT, "decompress %s: %s", stream->path,
+            return annal__fail(err, ANNAL_ERR_CORRUPT, "decompress artifact %s: %s", stream->path,
                                ZSTD_getErrorName(left));
         *ended = left == 0;
         filled = out.pos;
@@ -157,7 +159,8 @@ annal_status annal__artifact_unpack(const struct io *io, int fd, const char *pat
         status = unpack_piece(&stream, zstd, fn, arg, &ended, err);
     }
     if (status == ANNAL_OK && !ended)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it is cut short", path);
+        status =
+            annal__fail(err, ANNAL_ERR_CORRUPT, "read artifact %s: the file is cut short", path);
     ZSTD_freeDCtx(zstd);
     stream_done(&stream, status == ANNAL_OK ? out : NULL);
     return status;

@@ -131,7 +131,8 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
     int fd = -1;
     annal_status status = annal__buf_printf(&path, "%s/locks", annal_store_path(store));
     if (status < 0) {
-        status = annal__fail(err, status, "cannot open the lock of the artifacts");
+        status = annal__fail(err, status,
+                             "cannot open locks/artifacts, the lock file of the store's artifacts");
         goto done;
     }
     status = annal__io_make_dir(io, path.ptr, err);
@@ -139,7 +140,8 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
         goto done;
     status = annal__buf_printf(&path, "/artifacts");
     if (status < 0) {
-        status = annal__fail(err, status, "cannot open the lock of the artifacts");
+        status = annal__fail(err, status,
+                             "cannot open locks/artifacts, the lock file of the store's artifacts");
         goto done;
     }
     fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
@@ -169,7 +171,8 @@ annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd
     const struct clock *clock = annal__store_clock(store);
     int fd = -1;
     if (annal__session_list_is_read_only(store))
-        return annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
+        return annal__fail(err, ANNAL_ERR_IO,
+                           "cannot lock the artifacts: store %s is open for reading only",
                            annal_store_path(store));
     annal_status status = open_lock(store, &fd, err);
     if (status < 0)

@@ -54,7 +54,9 @@ struct walk {
     size_t count;
     struct seen *seen;
     size_t seen_count;
-    size_t sorted; /* number of entries of `seen` from the first reading, which are sorted */
+    /* number of entries of `seen` that were found in the first reading of the journals; these are
+     * sorted */
+    size_t sorted;
     annal_error *err;
 };
 
@@ -166,9 +168,10 @@ static annal_status read_stray(void *arg, const char *path)
         return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read %s: out of memory", path);
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno != ENOENT)
-        status = annal__fail_errno(
-            walk->err,
-            "no artifact was removed, because %s may name some: move it out of the store", path);
+        status = annal__fail_errno(walk->err,
+                                   "no artifact was removed, because the file %s may name "
+                                   "artifacts: move this file out of the store",
+                                   path);
     for (uint64_t offset = 0; fd >= 0 && got == STRAY_BYTES; offset += STRAY_BYTES - HEX) {
         got = annal__io_read_full(io, fd, piece, STRAY_BYTES, offset);
         if (got >= 0)
@@ -193,7 +196,7 @@ static annal_status read_rest(struct walk *walk, size_t which)
     if (seen->next.seq > 1)
         status = annal_cursor_open_at(walk->store, session, seen->next.seq, seen->next.offset,
                                       seen->next.h_before, &cursor, walk->err);
-    /* another journal has replaced the session's: read the new journal from its first event */
+    /* another file has replaced the session's journal: read the new journal from its first event */
     if (status == ANNAL_ERR_CONFLICT)
         status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
@@ -208,8 +211,8 @@ static annal_status read_rest(struct walk *walk, size_t which)
     }
     if (status == ANNAL_DAMAGE)
         status = annal__fail(walk->err, ANNAL_ERR_CORRUPT,
-                             "no artifact was removed, because lost events of session '%s', which "
-                             "is damaged, may name some",
+                             "no artifact was removed, because session '%s' is damaged, and its "
+                             "lost events may name artifacts; 'annal verify' shows the damage",
                              seen->session);
     if (status == ANNAL_END) {
         seen->next = annal_cursor_position(cursor);
@@ -302,7 +305,8 @@ static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
         status = annal__artifact_path(store, session, names.list[i], &path, sweep->walk.err);
         if (status >= 0 && io->stat(io->arg, path.ptr, &file) == 0 &&
             (int64_t)file.st_mtim.tv_sec * 1000000 < sweep->now_us - UNFINISHED_US)
-            (void)io->unlink(io->arg, path.ptr); /* if this fails, another process has removed it */
+            /* ignore a failure: another process has removed the file */
+            (void)io->unlink(io->arg, path.ptr);
     }
     annal__artifact_names_done(&names);
     annal__buf_done(&path);

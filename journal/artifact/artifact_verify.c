@@ -51,7 +51,7 @@ annal_status annal__artifact_references(annal_slice data, annal__artifact_refere
             break;
         at = found + len;
         if (found > data.ptr && found[-1] == '\\')
-            continue; /* a string that contains the text of such a member */
+            continue; /* the text is within a string: it is not a member of the data */
         if (read_path((annal_slice){at, (size_t)(end - at)}, &session, &hex))
             status = fn(arg, session, (annal_slice){hex, HEX}, err);
     }
@@ -101,7 +101,7 @@ static int prove_one(void *arg, const annal_artifact_info *info)
     annal_status status =
         annal_artifact_read(proving->store, annal_slice_of(info->session),
                             annal_slice_of(info->sha256), NULL, NULL, &read, &why);
-    if (status == ANNAL_ERR_NOTFOUND) /* a sweep removed it in the meantime */
+    if (status == ANNAL_ERR_NOTFOUND) /* a sweep removed the artifact after it was listed */
         return ANNAL_OK;
     if (status < 0 && status != ANNAL_ERR_CORRUPT) {
         if (proving->err != NULL)

@@ -48,7 +48,7 @@ static annal_status fail(const struct below *below, int folder, const char *name
     int why = errno;
     if ((why == ELOOP || why == ENOTDIR) &&
         fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode)) {
-        annal__fail(err, ANNAL_ERR_IO, "'%s/%.*s' is a symbolic link, which is not followed",
+        annal__fail(err, ANNAL_ERR_IO, "path '%s/%.*s' is a symbolic link, which is not followed",
                     below->root, (int)len, path);
         if (err != NULL)
             err->os_errno = ELOOP;
@@ -132,7 +132,8 @@ annal_status annal__below_folder(const struct below *below, const char *path,
 {
     char name[NAME_MAX + 1] = "";
     if (path[0] != '\0' && !is_plain(path))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%.200s' is not a path below '%s'", path,
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "path '%.200s' does not name a file below directory '%s'", path,
                            below->root);
     if (path[0] != '\0' && mode == NULL && (*out_fd = open_at_once(below, path)) >= 0)
         return ANNAL_OK;
@@ -161,7 +162,8 @@ static annal_status open_above(const struct below *below, const char *path,
     size_t len = slash == NULL ? 0 : (size_t)(slash - path);
     *out_name = slash == NULL ? path : slash + 1;
     if (!is_plain(path))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%.200s' is not a path below '%s'", path,
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "path '%.200s' does not name a file below directory '%s'", path,
                            below->root);
     if (len >= sizeof folder) {
         errno = ENAMETOOLONG;
@@ -186,9 +188,9 @@ annal_status annal__below_open_file(const struct below *below, const char *path,
     if (file < 0 || fstat(file, &info) < 0) {
         status = fail(below, folder, name, path, strlen(path), what, err);
     } else if (!S_ISREG(info.st_mode)) { /* rule (4) */
-        status =
-            annal__fail(err, ANNAL_ERR_IO, "%s '%s/%s': it is %s", what, below->root, path,
-                        S_ISDIR(info.st_mode) ? "a directory" : "a pipe, a socket or a device");
+        status = annal__fail(
+            err, ANNAL_ERR_IO, "%s '%s/%s': the path names %s, not a file", what, below->root, path,
+            S_ISDIR(info.st_mode) ? "a directory" : "a pipe, a socket or a device");
         if (err != NULL)
             err->os_errno = S_ISDIR(info.st_mode) ? EISDIR : ENODEV;
     }
@@ -209,8 +211,8 @@ annal_status annal__below_read(const struct below *below, const char *path, stru
     while (status == ANNAL_OK && count != 0) {
         status = annal__buf_reserve(out, 1);
         if (status < 0) {
-            annal__fail(err, status, "read '%s/%s': it is longer than %zu bytes", below->root, path,
-                        out->limit);
+            annal__fail(err, status, "read '%s/%s': the file is longer than %zu bytes", below->root,
+                        path, out->limit);
             break;
         }
         count = read(file, out->ptr + out->len, out->cap - out->len);

@@ -29,7 +29,8 @@ annal_status annal__buf_printf(struct buf *buf, const char *format, ...) ANNAL_P
 /* Remove the first len bytes. */
 void annal__buf_consume(struct buf *buf, size_t len);
 void annal__buf_clear(struct buf *buf); /* keeps the memory */
-void annal__buf_done(struct buf *buf);  /* frees it; the buf is empty and usable again */
+/* Free the memory of buf, which is empty and usable afterwards. */
+void annal__buf_done(struct buf *buf);
 
 annal_slice annal__buf_slice(const struct buf *buf); /* valid until the buf changes */
 

@@ -452,7 +452,8 @@ annal_status annal__io_check_dir(const struct io *io, const char *path, int why,
     bool link = S_ISLNK(found.st_mode);
     errno = link ? ELOOP : why;
     return annal__fail_errno(
-        err, link ? "%s is a symbolic link, which is not followed" : "create directory %s", path);
+        err, link ? "path %s is a symbolic link, which is not followed" : "create directory %s",
+        path);
 }
 
 static annal_status make_dir(const struct io *io, const char *path, mode_t mode, annal_error *err)
@@ -491,7 +492,7 @@ annal_status annal__io_publish_file(const struct io *io, const char *path, const
     annal_status status =
         annal__buf_printf(&temporary, "%s.tmp-%016llx", path, (unsigned long long)random);
     if (status < 0)
-        return annal__fail(err, status, "write %.200s…: its name is too long", path);
+        return annal__fail(err, status, "write %.200s…: the name of the file is too long", path);
 
     int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
     if (fd < 0) {

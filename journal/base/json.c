@@ -38,8 +38,8 @@ struct pieces {
     unsigned char bytes[JSON_PIECE_BYTES];
 };
 
-/* Read the next piece, and keep the bytes from check->at on. Return false at the end of the text or
- * after a failed read. */
+/* Read the next piece of the text into memory; the bytes from check->at on stay in memory before
+ * it. Return false at the end of the text or after a failed read. */
 static bool read_on(struct check *check)
 {
     struct pieces *pieces = check->pieces;

@@ -20,11 +20,13 @@ annal_status annal__msgpack_double(struct buf *out, double value);
 annal_status annal__msgpack_str(struct buf *out, annal_slice bytes);
 annal_status annal__msgpack_bin(struct buf *out, annal_slice bytes);
 annal_status annal__msgpack_ext(struct buf *out, int8_t type, annal_slice bytes);
-annal_status annal__msgpack_array(struct buf *out, size_t count); /* append count values after it */
-/* append count keys and values after it */
+/* Append the head of an array; the caller then appends count values. */
+annal_status annal__msgpack_array(struct buf *out, size_t count);
+/* Append the head of a map; the caller then appends count keys, each followed by its value. */
 annal_status annal__msgpack_map(struct buf *out, size_t count);
 
-/* Append a number of fixed width: 5, 9 and 9 bytes, whatever its value. */
+/* Append a number in the form of its type, whatever its value: 5 bytes for a uint32, 9 bytes for a
+ * uint64 or int64. */
 annal_status annal__msgpack_put_uint32(struct buf *out, uint32_t value);
 annal_status annal__msgpack_put_uint64(struct buf *out, uint64_t value);
 annal_status annal__msgpack_put_int64(struct buf *out, int64_t value);

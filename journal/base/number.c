@@ -16,7 +16,7 @@ struct decimal {
     bool negative;
     bool huge;         /* whether the exponent exceeds POWER_MAX */
     const char *digit; /* first digit that is not 0; NULL: the number is zero */
-    size_t count;      /* number of digits from it to the last that is not 0 */
+    size_t count;      /* number of digits from the first digit that is not 0 to the last */
     int64_t power;
 };
 
@@ -69,7 +69,7 @@ static struct decimal read_decimal(annal_slice text)
         if (*at != '0')
             decimal.count = seen;
     }
-    if (at < end) /* at is at the e */
+    if (at < end) /* *at is the letter e or E */
         decimal.power += read_exponent(at + 1, end, &decimal.huge);
     return decimal;
 }

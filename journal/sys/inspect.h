@@ -27,13 +27,15 @@ ANNAL_MUST_CHECK annal_status annal__stray_list(annal_store *store, annal__stray
 /* The state of a commit log. */
 typedef struct annal__log_info {
     uint32_t number;
-    bool living;               /* whether a process owns the log */
-    uint32_t pid;              /* process that owns it, or owned it last in this boot; 0: unknown */
-    uint32_t sessions;         /* number of sessions that it owns */
-    uint64_t bytes;            /* size of the file */
-    uint64_t groups;           /* number of valid groups with events */
-    uint64_t unreleased;       /* number of these groups that no checkpoint covers yet */
-    uint64_t unreleased_bytes; /* journal bytes in these unreleased groups */
+    bool living; /* whether a process owns the log */
+    /* id of the process that owns the log, or owned it last in this boot; 0: unknown */
+    uint32_t pid;
+    uint32_t sessions; /* number of sessions that the owner of the log owns */
+    uint64_t bytes;    /* size of the file */
+    uint64_t groups;   /* number of valid groups with events */
+    /* number of these groups whose journals were not synced since, so that recovery needs them */
+    uint64_t unreleased;
+    uint64_t unreleased_bytes; /* number of bytes for journals in these groups */
     const char *what;          /* what is damaged; static; NULL: nothing */
 } annal__log_info;
 

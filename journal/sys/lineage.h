@@ -11,7 +11,8 @@
  * thread.
  */
 typedef struct annal__proved annal__proved;
-/* NULL: out of memory; the caller can continue without it */
+/* Return an empty list of checked lineages. NULL: out of memory; the caller may pass NULL to all
+ * functions instead. */
 annal__proved *annal__lineage_proved_new(void);
 void annal__lineage_proved_free(annal__proved *proved); /* NULL is accepted */
 

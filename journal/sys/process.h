@@ -6,7 +6,7 @@
 #include <annal/process.h>
 
 typedef enum annal__process_life {
-    /* facts are missing, or it ran in a namespace that this process cannot see */
+    /* facts about the process are missing, or it ran in a namespace that this process cannot see */
     ANNAL_PROCESS_UNKNOWN = 0,
     ANNAL_PROCESS_ALIVE = 1, /* this very process exists */
     ANNAL_PROCESS_DEAD = 2   /* proven: see annal_process_is_dead() */

@@ -36,8 +36,8 @@ bool annal__store_has_keeper(const annal_store *store);
  */
 bool annal__stray_is(annal_store *store, annal_slice session);
 
-/* Return whether reading a journal failed with a status that a stray causes: then call
- * annal__stray_is(). */
+/* Return whether a status of reading a journal may mean that the file is a stray: not the journal
+ * of the session in its name. Then call annal__stray_is(). */
 static inline bool annal__may_be_stray(annal_status status)
 {
     return status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_IO;

@@ -12,7 +12,8 @@
 
 #include <annal/snapshot.h>
 
-/* maximum of bytes of one reduction; a larger reduction is not saved */
+/* maximum size in bytes of one reduction (a saved state of a user's reducer); a larger reduction is
+ * not saved */
 #define ANNAL_REDUCTION_BYTES_MAX (64u << 20)
 
 typedef struct annal__reduction {

@@ -9,7 +9,7 @@
 /* A session of which a snapshot is due. */
 typedef struct annal__snapshot_overdue {
     annal_slice session; /* valid until the callback returns */
-    uint64_t events;     /* number of events after its newest snapshot */
+    uint64_t events;     /* number of events of the session after its newest snapshot */
     uint64_t bytes;
     int64_t since_us; /* time of the first of these events, in microseconds UTC */
 } annal__snapshot_overdue;

@@ -171,7 +171,7 @@ START_TEST(a_snapshot_unpacks_or_is_recognized_as_another_version)
         annal_slice row = {bytes, len};
         const char *problem = annal__container_header_read(row, &header);
         if (problem != NULL) {
-            ck_assert_str_eq(problem, "it belongs to another version");
+            ck_assert_str_eq(problem, "the snapshot has an unknown format version");
         } else {
             ck_assert_uint_eq(header.seq, 8);
             ck_assert(unpack_image(row, (annal_slice){0}, &state));

@@ -79,7 +79,8 @@ START_TEST(each_function_of_this_sqlite_is_listed_as_allowed_or_refused)
     ck_assert_int_ge(refused, 1);
     ck_assert(!annal__allowed_function("load_extension"));
     ck_assert(!annal__allowed_function("fts3_tokenizer"));
-    ck_refused("SELECT load_extension('x')", "the function load_extension is not allowed here");
+    ck_refused("SELECT load_extension('x')",
+               "the function load_extension is not allowed in a statement that only reads");
 }
 END_TEST
 
@@ -124,8 +125,9 @@ START_TEST(each_pragma_of_this_sqlite_reads_the_schema_or_is_refused)
     end(db, stmt);
     ck_assert_int_ge(refused, 40);
     ck_refused("SELECT file FROM pragma_database_list",
-               "the table pragma_database_list is not allowed here");
-    ck_refused("PRAGMA database_list", "PRAGMA database_list is not allowed here");
+               "the table pragma_database_list is not allowed in a statement that only reads");
+    ck_refused("PRAGMA database_list",
+               "PRAGMA database_list is not allowed in a statement that only reads");
 }
 END_TEST
 
@@ -182,7 +184,7 @@ START_TEST(no_statement_returns_an_address)
     const annal_value address = {.kind = ANNAL_VALUE_BLOB, .bytes = ANNAL_SLICE("\1\2\3\4\5\6\7")};
     annal_error err = {0};
     ck_refused("SELECT fts3_tokenizer('simple')",
-               "the function fts3_tokenizer is not allowed here");
+               "the function fts3_tokenizer is not allowed in a statement that only reads");
     ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT fts3_tokenizer('simple', ?1)"),
                                &(annal_sql_options){.params = &address, .param_count = 1}, text_row,
                                NULL, &err),
@@ -191,7 +193,8 @@ START_TEST(no_statement_returns_an_address)
     const annal_filter filter = {.where = ANNAL_SLICE("length(" TOKENIZER ") > 0")};
     annal_query *query = NULL;
     ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &err), ANNAL_ERR_SQL);
-    ck_assert_ptr_nonnull(strstr(err.message, "the function fts3_tokenizer is not allowed here"));
+    ck_assert_ptr_nonnull(strstr(
+        err.message, "the function fts3_tokenizer is not allowed in a statement that only reads"));
 }
 END_TEST
 

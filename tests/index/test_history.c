@@ -261,16 +261,17 @@ START_TEST(a_query_of_a_fork_reports_a_parent_with_another_history)
     ck_ok(annal__snapshot_rows_put(f.index, ANNAL_SLICE("b"), 6, snapshot, START, 1000, err));
     make_journal("a", "", 0, 1, 6, START);
     ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_CORRUPT);
-    ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, and that "
-                                  "session has another history there");
+    ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, but the "
+                                  "parent's events up to there were replaced after the fork");
     ck_assert_int_eq(annal_query_count(f.index, &filter, &count, NULL, NULL), ANNAL_ERR_CORRUPT);
     ck_sql(&f, "SELECT count(*) FROM snapshots", "1\n"); /* the fault is not in the index */
     ck_answer("a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 9});
     static const annal_slice history = ANNAL_SLICE("SELECT * FROM history WHERE session_id = 'b'");
     static const annal_slice row = ANNAL_SLICE("SELECT data FROM history");
     ck_assert_int_lt(annal_sql(f.index, history, NULL, ignore_row, NULL, &why), 0);
-    ck_assert_ptr_nonnull(strstr(why.message, "'b' is a fork of session 'a' at event 4, and that "
-                                              "session has another history there"));
+    ck_assert_ptr_nonnull(strstr(why.message,
+                                 "'b' is a fork of session 'a' at event 4, but the parent's "
+                                 "events up to there were replaced after the fork"));
     ck_assert_int_lt(annal_sql(f.index, row, NULL, ignore_row, NULL, NULL), 0);
     ck_sql(&f, "SELECT count(*) FROM history WHERE session_id = 'a'", "6\n");
 }

@@ -341,7 +341,7 @@ START_TEST(sql_over_a_state_only_reads)
         ck_assert_int_eq(
             annal_state_sql(state, annal_slice_of(bad[i]), NULL, text_row, &text, &err),
             ANNAL_ERR_SQL);
-        ck_assert_ptr_nonnull(strstr(err.message, "only reading"));
+        ck_assert_ptr_nonnull(strstr(err.message, "only statements that read"));
     }
     ck_assert_int_eq(
         annal_state_sql(state, ANNAL_SLICE("PRAGMA query_only = 0"), NULL, text_row, &text, NULL),

@@ -36,7 +36,7 @@ START_TEST(writing_is_refused_in_one_sentence)
     }
     annal_error err = {0};
     ask("DELETE FROM sessions", &err);
-    ck_assert_ptr_nonnull(strstr(err.message, "only reading is possible here"));
+    ck_assert_ptr_nonnull(strstr(err.message, "only statements that read"));
 }
 END_TEST
 
@@ -47,7 +47,8 @@ START_TEST(wrong_sql_is_refused_with_the_reason)
     ck_assert_str_eq(err.message, "SQL: no such column: x");
     ck_assert_int_eq(ask("", &err), ANNAL_ERR_SQL);
     ck_assert_int_eq(ask("SELECT 1; SELECT 2", &err), ANNAL_ERR_SQL);
-    ck_assert_str_eq(err.message, "more than one SQL statement");
+    ck_assert_str_eq(err.message, "the text contains more than one SQL statement: run the "
+                                  "statements one by one");
     ck_assert_int_eq(ask("SELECT 1 ; ", &err), ANNAL_OK);
 }
 END_TEST
@@ -279,15 +280,15 @@ static void ck_stopped(const char *sql, annal_limits limits, const char *says)
 START_TEST(an_endless_or_unbounded_select_is_stopped_and_the_message_names_the_limit)
 {
     ck_stopped(ENDLESS "SELECT count(*) FROM c", (annal_limits){.run_ms = 100},
-               "SQL: it was stopped after 0.1 seconds");
+               "SQL: the statement was stopped after 0.1 seconds");
     ck_stopped("SELECT length(zeroblob(30000000))", (annal_limits){.memory_bytes = 80 << 20},
                "SQL: a value is larger than 20 MB");
     ck_stopped(ENDLESS "SELECT x, hex(zeroblob(500)) FROM c ORDER BY 2",
                (annal_limits){.temp_bytes = 8 << 20},
-               "SQL: it was stopped because it used more than 8 MB of temporary files");
+               "SQL: the statement was stopped because it used more than 8 MB of temporary files");
     ck_stopped(ENDLESS "SELECT " HELD("1") "," HELD("2") "," HELD("3") "," HELD("4") " FROM c",
                (annal_limits){.memory_bytes = 3 << 20, .run_ms = 60000},
-               "SQL: it was stopped because it used more than 3 MB of memory");
+               "SQL: the statement was stopped because it used more than 3 MB of memory");
     ck_sql(&f, "SELECT length(zeroblob(30000000))", "30000000\n"); /* limits end with their call */
 }
 END_TEST
@@ -324,8 +325,9 @@ START_TEST(an_endless_expression_is_stopped_at_its_event)
     ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_OK);
     ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_OK);
     ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_ERR_LIMIT);
-    ck_assert_str_eq(why.message, "the expression, on event 3 of session 's': it was stopped after "
-                                  "0.1 seconds for one row");
+    ck_assert_str_eq(why.message,
+                     "the expression, on event 3 of session 's': the statement was stopped after "
+                     "0.1 seconds for one row");
     annal_query_close(query);
 }
 END_TEST

@@ -322,7 +322,7 @@ START_TEST(a_parent_with_another_history_is_detected_and_named)
     status = read_all("f", &why);
     ck_assert_str_eq(refusal(status, &why),
                      "corrupt: session 'f': session 'f' is a fork of session 'p' at event "
-                     "3, and that session has another history there");
+                     "3, but the parent's events up to there were replaced after the fork");
     append_numbers(store, "p", 3, 4, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(read_all("f", NULL), ANNAL_ERR_CORRUPT);
     ck_ok(annal_verify_session(store, ANNAL_SLICE("f"), NULL, NULL, &result, err));
@@ -428,8 +428,9 @@ static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
     annal_status status =
         annal_session_fork(store, ANNAL_SLICE("p"), 6, ANNAL_SLICE("z"), NULL, NULL, &why);
     if (damaged == 6)
-        ck_assert_str_eq(refusal(status, &why),
-                         "corrupt: session 'p' is damaged at event 6: fork it before that");
+        ck_assert_str_eq(
+            refusal(status, &why),
+            "corrupt: session 'p' is damaged at event 6: fork the session at an earlier event");
     else
         ck_assert_int_eq(status, ANNAL_OK);
     fork_at("k", 7, "y");

@@ -53,9 +53,9 @@ START_TEST(an_append_is_refused_once_the_lease_has_ended)
     ck_ok(append(store, "two", err));
     ck_ok(set(store, 3, -1, err));
     ck_assert_int_eq(append(store, "three", &why), ANNAL_ERR_REFUSED);
-    ck_assert_str_eq(why.message, "append to session 's1': refused, this store is not its home "
-                                  "now: the lease of epoch 3 from db/fleet has ended; 'annal home "
-                                  "take' takes it again");
+    ck_assert_str_eq(why.message, "append to session 's1': refused, because this store is not "
+                                  "the session's home now: the lease of epoch 3 from db/fleet has "
+                                  "ended; 'annal home take' takes the home again");
     ck_ok(append(store, "two", err)); /* the event exists already */
     ck_ok(set(store, 4, 60000000, err));
     ck_ok(append(store, "three", err));
@@ -104,7 +104,7 @@ START_TEST(a_session_that_becomes_shared_refuses_undecided_events)
         .epoch = 1, .until_us = annal_lease_now() + 90000000, .shared = true, .giver = "db/fleet"};
     ck_ok(annal_lease_set(other, session, &shared, err));
     ck_assert_int_eq(append(store, "two", &why), ANNAL_ERR_REFUSED);
-    ck_assert_ptr_nonnull(strstr(why.message, "it is shared"));
+    ck_assert_ptr_nonnull(strstr(why.message, "the session is shared"));
     store_close(other);
 }
 END_TEST
@@ -161,7 +161,7 @@ START_TEST(a_lease_of_another_boot_has_ended_and_a_damaged_lease_refuses_appends
     fprintf(file, "1 5 9000000000000000\n");
     ck_assert_int_eq(fclose(file), 0);
     ck_assert_int_eq(append(store, "one", &why), ANNAL_ERR_CORRUPT);
-    ck_assert_ptr_nonnull(strstr(why.message, "it is damaged"));
+    ck_assert_ptr_nonnull(strstr(why.message, "the lease is damaged"));
 }
 END_TEST
 

@@ -196,8 +196,9 @@ START_TEST(a_small_disk_is_used_and_a_refusal_names_the_reserved_space)
         annal_status status = append_number(small, "s", i + 1, 40, ANNAL_LEVEL_SYNC, &seq, &why);
         ck_assert_int_eq(status, i == 1 ? ANNAL_ERR_IO : ANNAL_OK);
         if (i == 1)
-            ck_assert_ptr_nonnull(strstr(why.message, "0.5 MiB of its disk are free, this needs "
-                                                      "0.0, and 0.5 are kept free (--keep-free"));
+            ck_assert_ptr_nonnull(strstr(why.message,
+                                         "0.5 MiB of its disk are free, the append "
+                                         "needs 0.0, and 0.5 are kept free (--keep-free"));
         ck_assert_uint_eq(atomic_load(&small->log_region_bytes), i == 1 ? 0 : LOG_REGION_LEAST);
         store_close(small);
     }

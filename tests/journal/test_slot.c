@@ -213,14 +213,14 @@ START_TEST(a_log_with_both_first_blocks_damaged_blocks_only_its_own_sessions)
 
     /* In this boot its list says what it holds. */
     store = open_hasty(NULL);
-    ck_refused(store, "s", ANNAL_ERR_CORRUPT, "commit log 00, move it out of the store",
+    ck_refused(store, "s", ANNAL_ERR_CORRUPT, "commit log 00, move this log out of the store",
                "00.log is damaged");
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     store_close(store);
 
     /* In another boot the log may hold any session. */
     store = open_hasty(&rebooted);
-    ck_refused(store, "u", ANNAL_ERR_CORRUPT, "commit log 00, move it out of the store",
+    ck_refused(store, "u", ANNAL_ERR_CORRUPT, "commit log 00, move this log out of the store",
                "00.log is damaged");
     ck_assert_int_eq(rename(log, tmpdir_path(&dir, "aside")), 0);
     append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);

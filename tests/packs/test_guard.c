@@ -618,8 +618,8 @@ START_TEST(a_pack_with_an_error_refuses_its_guarded_events_until_it_is_corrected
         ck_assert_msg(packs_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r2\"}",
                                    &error) == ANNAL_ERR_REFUSED,
                       "%s", errors[i][1]);
-        ck_assert_ptr_nonnull(
-            strstr(error.message, "the guards of pack 'tasks', because its file has an error"));
+        ck_assert_ptr_nonnull(strstr(
+            error.message, "the guards of pack 'tasks', because the pack's file has an error"));
         ck_assert_ptr_nonnull(strstr(error.message, "tasks.sql:"));
         ck_assert_int_eq(packs_append(&p, "proj", "task.added", ADD("b"), &error),
                          ANNAL_ERR_REFUSED); /* a fill section counts as a guard */

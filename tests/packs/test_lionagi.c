@@ -875,7 +875,7 @@ static int delete_what_goes(void *arg, const annal_pruned *pruned)
     if (pruned->kept == NULL && pruned->needed_by.len == 0)
         ck_ok(annal__replace_delete(p.store, pruned->session, NULL, err));
     else
-        ck_assert_str_eq(pruned->kept->message, "messages of team 't' refer to it");
+        ck_assert_str_eq(pruned->kept->message, "messages of team 't' refer to the session");
     return 0;
 }
 

@@ -278,7 +278,7 @@ START_TEST(an_unreadable_inbox_is_an_error_of_the_caller)
     char *longest = calloc(1, 9001);
     ck_assert_ptr_nonnull(longest);
     memset(longest, 'x', 9000);
-    ck_fails(ANNAL_ERR_LIMIT, "its name is too long",
+    ck_fails(ANNAL_ERR_LIMIT, "the path is too long",
              annal_mirror_import(p.index, P1, longest, NULL, NULL, NULL, NULL, err));
     free(longest);
     ck_ok(annal_pack_disable(p.store, "memory", err));

@@ -214,7 +214,8 @@ START_TEST(an_event_with_an_endless_handler_is_a_finding)
     ck_packs(&p, "SELECT count(*) FROM spun", "3\n");
     char *what = packs_shell(&p, "spin.db", "SELECT session_id, seq, what FROM _findings");
     ck_assert_ptr_nonnull(strstr(
-        what, "sess_1|2|note.added: it was stopped, because it takes more than 100 million"));
+        what,
+        "sess_1|2|note.added: the statement was stopped, because it takes more than 100 million"));
     free(what);
 }
 END_TEST
@@ -233,10 +234,9 @@ START_TEST(an_event_whose_handler_writes_without_a_limit_is_a_finding)
     packs_append_past(&p, "sess_9", "turn.started", "{}");
     ck_packs(&p, "SELECT count(*) FROM fat", "3\n");
     char *what = packs_shell(&p, "fat.db", "SELECT what FROM _findings ORDER BY session_id, seq");
-    ck_assert_str_eq(
-        what,
-        "note.added: it was stopped, because it holds or writes more than 256 MiB for one event\n"
-        "turn.started: a value is larger than 128 MiB\n");
+    ck_assert_str_eq(what, "note.added: the statement was stopped, because it holds or writes more "
+                           "than 256 MiB for one event\n"
+                           "turn.started: a value is larger than 128 MiB\n");
     free(what);
 }
 END_TEST
@@ -248,7 +248,8 @@ START_TEST(an_endless_creation_of_tables_is_refused)
                                "  SELECT x FROM (" ENDLESS ") WHERE x < 0;\n";
     annal_pack *pack = NULL;
     ck_fails(ANNAL_ERR_SQL,
-             "spin.sql:2: it was stopped, because it takes more than 100 million instructions",
+             "spin.sql:2: the statement was stopped, because it takes more than 100 million "
+             "instructions",
              annal_pack_parse("spin.sql", annal_slice_of(text), &pack, err));
 }
 END_TEST

@@ -217,7 +217,7 @@ def test_a_line_of_tokens_is_whole_or_is_refused():
             ran = subprocess.run([ANNAL, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], text=True, capture_output=True,
                                  check=False, timeout=60)
             assert ran.returncode != 0 and "line 2 is longer than 511 bytes" in ran.stderr, ran
-        for make, says in ((os.mkfifo, "contains no token"), (os.mkdir, "is not a file")):
+        for make, says in ((os.mkfifo, "contains no token"), (os.mkdir, "is not a regular file")):
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
             make(path, 0o700)
             ran = subprocess.run([ANNAL, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], text=True, capture_output=True,

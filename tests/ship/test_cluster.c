@@ -124,7 +124,7 @@ START_TEST(a_store_that_left_refuses_events)
 {
     NEEDS_SERVER();
     H1("home", "leave");
-    NOT_H1("this store is not its home now", "backlog", "add", "shop", "mend the pump");
+    NOT_H1("this store is not the session's home now", "backlog", "add", "shop", "mend the pump");
     NOT_H1("this store does not belong to a cluster", "home", "leave");
     H2("backlog", "add", "shop", "mend the pump");
     H1("home", "join", url);
@@ -146,7 +146,7 @@ START_TEST(a_program_without_a_decider_is_refused)
     ck_assert_int_eq(annal_writer_open(store, annal_slice_of("run_r1"), NULL, &writer, &err), 0);
     ck_assert_int_eq(annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err),
                      ANNAL_ERR_REFUSED);
-    ck_assert_ptr_nonnull(strstr(err.message, "because a cluster shares it"));
+    ck_assert_ptr_nonnull(strstr(err.message, "because a cluster shares the session"));
     annal_writer_close(writer);
     annal_index_close(index);
     ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
@@ -277,8 +277,9 @@ START_TEST(earlier_events_are_shipped_while_another_store_shares_the_session)
     H1("project", "create", "barn");
     H1("home", "join", url);
     NOT_H2("there is no such project", "backlog", "add", "barn", "sweep");
-    NOT_H1("'annal home release', 'annal home take' and 'annal ship', then release it again",
-           "backlog", "add", "barn", "sweep");
+    NOT_H1(
+        "'annal home release', 'annal home take' and 'annal ship', then release the session again",
+        "backlog", "add", "barn", "sweep");
     H2("home", "release", "proj_barn", url);
     H1("home", "take", "proj_barn", url, "--as", "h1");
     H1("ship", url, "--as", "h1", "--session", "proj_barn");
@@ -309,8 +310,9 @@ START_TEST(lost_events_of_a_target_are_shipped_again)
     NEEDS_SERVER();
     H1("backlog", "add", "shop", "mend the pump");
     fleet_do("SELECT annal.forget('*', 'proj_shop')");
-    NOT_H1("'annal home release', 'annal home take' and 'annal ship', then release it again",
-           "backlog", "add", "shop", "mend the roof");
+    NOT_H1(
+        "'annal home release', 'annal home take' and 'annal ship', then release the session again",
+        "backlog", "add", "shop", "mend the roof");
     H1("home", "release", "proj_shop", url);
     H1("home", "take", "proj_shop", url, "--as", "h1");
     H1("ship", url, "--as", "h1");
@@ -533,7 +535,7 @@ START_TEST(the_events_of_a_run_have_one_order)
                   second);
     }
     CLI(&cli, "{\"type\":\"agent.message\",\"data\":3}\n", "append", "run_r1", "--expect-seq", "3");
-    cli_assert_refused(&cli, 1, "it ends at seq 7");
+    cli_assert_refused(&cli, 1, "the session ends at seq 7");
     ASK("SELECT string_agg(data #>> '{}', '' ORDER BY seq) || ' ' || count(DISTINCT seq) FROM"
         " annal.events WHERE type = 'agent.message'",
         "121212 6");

@@ -60,7 +60,7 @@ START_TEST(a_session_has_one_home_at_a_time)
     H1("home", "release", "s1");
     ck_assert_str_eq(cli.out, "session 's1' has no home now: any store may take it\n");
     append("3", 1);
-    ck_assert_ptr_nonnull(strstr(cli.err, "this store is not its home now"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "this store is not the session's home now"));
     H2("home", "take", "s1");
     ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 3)\n");
     CLI(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1", "--store", second);
@@ -94,7 +94,7 @@ START_TEST(a_pulled_session_continues_at_its_first_home)
     H2("home", "release", "s1");
     cli_assert_done(&cli);
     H1("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "download it first, with 'annal pull'");
+    cli_assert_refused(&cli, 1, "download the session first, with 'annal pull'");
     DONE(&cli, "pull", "s1", "--from", url);
     append("3", 1);
     H1("home", "take", "s1");
@@ -168,7 +168,8 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_its_events)
     H2("home", "take", "s1");
     cli_assert_done(&cli);
     H1("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here: it is not shipped");
+    cli_assert_refused(&cli, 1,
+                       "session 's1' is not shipped: the home of the session is not this store");
     append("\"later\"", 1); /* the lease ended with that */
     H1("ship", "status", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"not at home\""));
@@ -184,7 +185,8 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_its_events)
     H1("home", "take", "s1");
     cli_assert_refused(&cli, 1, "saved as session 's1.late-1'");
     H1("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here: it is not shipped");
+    cli_assert_refused(&cli, 1,
+                       "session 's1' is not shipped: the home of the session is not this store");
     ASK("SELECT string_agg(coalesce(data ->> 'after_seq', data::text), ',' ORDER BY seq)"
         " FROM annal.events WHERE session_id = 's1.late-1'",
         "1,\"late\"");
@@ -207,7 +209,8 @@ START_TEST(events_that_the_home_can_still_ship_are_not_late)
     end_lease();
     H2("home", "take", "s1");
     H1("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here: it is not shipped");
+    cli_assert_refused(&cli, 1,
+                       "session 's1' is not shipped: the home of the session is not this store");
     H2("home", "release", "s1");
     H1("home", "take", "s1");
     cli_assert_done(&cli);
@@ -250,7 +253,7 @@ START_TEST(a_store_with_an_incomplete_session_cannot_be_its_home)
     append("2", 0);
     H1("ship");
     H2("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "ends with event 1 here, but with event 2 at the target");
+    cli_assert_refused(&cli, 1, "ends with event 1 in this store, but with event 2 at the target");
     H1("home", "take", "s1");
     cli_assert_done(&cli);
     ASK("SELECT store FROM annal._heads", "h1");
@@ -267,7 +270,7 @@ START_TEST(a_copy_of_a_store_with_an_older_epoch_is_fenced)
     fleet_do("UPDATE annal._homes SET epoch = 7");
     append("2", 0);
     H1("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here");
+    cli_assert_refused(&cli, 1, "session 's1' is not shipped: the home of the session");
     ASK("SELECT count(*) FROM annal._events", "1");
 }
 END_TEST
@@ -286,7 +289,7 @@ START_TEST(a_store_with_its_own_head_must_have_the_longest_history)
     H1("ship");
     ASK(heads, "h1 2, h2 1");
     H2("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "ends with event 1 here, but with event 2 at the target");
+    cli_assert_refused(&cli, 1, "ends with event 1 in this store, but with event 2 at the target");
     append("3", 0);
     H1("ship"); /* no store is its home */
     cli_assert_done(&cli);
@@ -310,7 +313,7 @@ START_TEST(events_of_another_session_with_the_same_name_are_not_late)
     H1("ship");
     CLI(&cli, "{\"type\":\"b\",\"data\":1}\n", "append", "s1", "--store", second);
     H2("ship");
-    cli_assert_refused(&cli, 1, "session 's1' is not at home here");
+    cli_assert_refused(&cli, 1, "session 's1' is not shipped: the home of the session");
     ck_assert_ptr_null(strstr(cli.err, "too late"));
     H1("home", "release", "s1");
     H2("home", "take", "s1");
@@ -552,7 +555,7 @@ START_TEST(a_following_shipper_renews_the_leases)
     do
         CLI(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1");
     while (cli.exit_status == 0);
-    cli_assert_refused(&cli, 1, "this store is not its home now");
+    cli_assert_refused(&cli, 1, "this store is not the session's home now");
     kill(pid, SIGTERM);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     close(in);

@@ -261,7 +261,7 @@ START_TEST(a_following_shipper_waits_for_space_at_its_target)
     duckdb = was;
     ck_assert_int_eq(cli.exit_status, 3);
     ck_assert_ptr_nonnull(
-        strstr(cli.err, "the Parquet file was not written: No space left on device"));
+        strstr(cli.err, "cannot write a Parquet file of the lake: No space left on device"));
 
     annal_store *store = NULL;
     const struct ship_kind kind = {.open = open_full, .close = close_none};
@@ -413,7 +413,8 @@ START_TEST(a_lake_with_a_checkpoint_is_opened_without_its_earlier_manifests)
     SHIP(NULL);
     cli_assert_done(&cli);
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    cli_assert_refused(&cli, 1, "_checkpoint' differs from the manifests: remove it");
+    cli_assert_refused(
+        &cli, 1, "_checkpoint' of the lake differs from the manifests: remove the checkpoint");
     ck_assert_int_eq(unlink(checkpoint), 0);
     assert_whole(9);
 }

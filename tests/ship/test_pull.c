@@ -104,7 +104,7 @@ START_TEST(the_next_pull_downloads_events_shipped_since)
     ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h1\",\"seq\":3,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"events\":1,\"added\":0,\"extended\":1,"));
     ck_assert_ptr_nonnull(
-        strstr(cli.err, "2 stores shipped a session 's1'; pulled the copy of h1"));
+        strstr(cli.err, "2 stores shipped a session 's1'; pulled the session of store h1"));
     assert_same_journal("s1.jsonl");
 }
 END_TEST
@@ -190,7 +190,7 @@ START_TEST(an_artifact_that_cannot_be_read_is_named)
     file_write(path, "damaged", 7);
     CLI(&cli, NULL, "ship", url, "--as", "h1");
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_ptr_nonnull(strstr(cli.err, "this artifact was not shipped"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "the artifact was not shipped"));
     ASK("SELECT seq FROM annal._heads", "2");
 }
 END_TEST
@@ -218,7 +218,7 @@ START_TEST(artifacts_are_removed_with_the_last_event_that_names_them)
     ASK(contents, "both third");
     go_to("other");
     PULL("s1");
-    cli_assert_refused(&cli, 1, "event 1 is missing at the target: retention dropped it");
+    cli_assert_refused(&cli, 1, "event 1 is missing at the target: retention dropped the event");
     go_to(NULL);
     fleet_do("SELECT annal.forget('h1', 's2')");
     ASK(contents, "");
@@ -240,7 +240,7 @@ START_TEST(a_pull_does_not_change_a_session_with_another_history)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":\"x\"}\n", "append", "s1");
     char *before = cli_journal(&cli, "s1", &len);
     PULL("s1");
-    cli_assert_refused(&cli, 1, "session 's1' has a different history here");
+    cli_assert_refused(&cli, 1, "session 's1' has a different history in this store");
     char *after = cli_journal(&cli, "s1", &len_after);
     ck_assert_uint_eq(len, len_after);
     ck_assert_mem_eq(before, after, len);
@@ -259,7 +259,7 @@ START_TEST(an_event_that_was_changed_at_the_target_is_refused)
     fleet_do("UPDATE annal._events SET data = '3' WHERE seq = 2");
     go_to("other");
     PULL("s1");
-    cli_assert_refused(&cli, 1, "session 's1': event 2 has another hash");
+    cli_assert_refused(&cli, 1, "session 's1': the hash of event 2 differs");
     ck_assert_int_eq(cli_journals(&cli), 0);
     fleet_do("DELETE FROM annal._events WHERE seq = 1");
     PULL("s1");

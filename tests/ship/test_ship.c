@@ -142,7 +142,7 @@ START_TEST(another_history_is_reported_and_never_mixed_in)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":\"new\"}\n", "append", "s1");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
     SHIP(NULL);
-    cli_assert_refused(&cli, 1, "ends with event 1 here, but with event 2 at the target");
+    cli_assert_refused(&cli, 1, "ends with event 1 in this store, but with event 2 at the target");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
     SHIP(NULL);
     cli_assert_refused(&cli, 1,
@@ -340,14 +340,14 @@ START_TEST(an_older_schema_is_upgraded_and_a_newer_schema_is_refused)
     SHIP(NULL);
     fleet_do("DROP VIEW annal.heads; UPDATE annal._schema SET version = -1");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
-    cli_assert_refused(&cli, 1, "is older than this annal: run 'annal ship' to it first");
+    cli_assert_refused(&cli, 1, "is older than this annal: run 'annal ship' to this target first");
     SHIP(NULL);
     cli_assert_done(&cli);
     ASK("SELECT seq FROM annal.heads", "1");
     assert_same("1");
     fleet_do("UPDATE annal._schema SET version = 1000");
     SHIP(NULL);
-    cli_assert_refused(&cli, 3, "a newer annal created its schema (version 1000)");
+    cli_assert_refused(&cli, 3, "a newer annal created the schema there (version 1000)");
 }
 END_TEST
 
@@ -877,7 +877,7 @@ START_TEST(a_missing_target_is_reported_in_time)
     CLI(&cli, NULL, "ship", "postgresql:///none?nothing=1");
     cli_assert_refused(&cli, 1, "invalid PostgreSQL URL");
     CLI(&cli, NULL, "ship", "mysql://x/y");
-    cli_assert_refused(&cli, 2, "'mysql://' is not a target");
+    cli_assert_refused(&cli, 2, "'mysql://' is not a valid target");
 }
 END_TEST
 

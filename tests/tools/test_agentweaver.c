@@ -324,8 +324,8 @@ START_TEST(an_import_of_the_inbox_adds_missing_proposals_and_changes_no_other)
     CLI(&cli, NULL, "project", "import", "p1", tree);
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_str_eq(cli.out, "1 proposals read from 4 files\n");
-    ck_assert_ptr_nonnull(strstr(cli.err, "c.md: not a proposal"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "d.md: not a proposal"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "c.md' in the inbox is left out: not a proposal"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "d.md' in the inbox is left out: not a proposal"));
     DONE(&cli, "sql", "--json",
          "SELECT slug, title, content, rationale, status, agent_name FROM memory.decision_inbox "
          "ORDER BY slug");

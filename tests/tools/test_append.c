@@ -93,7 +93,7 @@ START_TEST(a_directory_of_other_files_becomes_a_store_only_with_create)
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/lost+found"), 0700), 0);
     file_write(tmpdir_path(&cli.dir, "store/main.c"), "", 0);
     CLI(&cli, GOOD "\n", verb[0], verb[1], verb[2]);
-    cli_assert_refused(&cli, EXIT_REFUSED, "--create creates a store in it");
+    cli_assert_refused(&cli, EXIT_REFUSED, "--create creates a store in the directory");
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/events"), F_OK), 0);
     const char *last = verb[2] == NULL ? "--create" : verb[2];
     CLI(&cli, GOOD "\n", verb[0], verb[1], last, verb[2] == NULL ? NULL : "--create");
@@ -230,7 +230,7 @@ START_TEST(expect_seq_applies_to_the_first_line_only)
     DONE_WITH(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "0");
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
-    ck_answer("", "refused", "it ends at seq 2, not at 0");
+    ck_answer("", "refused", "the session ends at seq 2, not at 0");
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "7");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
     DONE_WITH(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "2");

@@ -44,7 +44,7 @@ START_TEST(a_backup_and_a_restore_refuse_a_directory_that_is_not_empty)
     CLI(&cli, NULL, "restore", backup);
     cli_assert_refused(&cli, EXIT_REFUSED, "is not empty");
     CLI(&cli, NULL, "restore", restored);
-    cli_assert_refused(&cli, EXIT_REFUSED, "this is not a complete backup");
+    cli_assert_refused(&cli, EXIT_REFUSED, "does not contain a complete backup");
 }
 END_TEST
 

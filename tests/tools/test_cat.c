@@ -171,8 +171,9 @@ START_TEST(unreadable_bytes_at_the_end_of_a_journal_are_reported)
              "session 's1': %zu bytes at byte %zu, after event 2, are not readable", len - last,
              last);
     assert_end_is_named(journal, len, 2, what);
-    assert_end_is_named("nonsense\n", 9, 0,
-                        "session 's1': its 9 bytes are not readable: the header is damaged");
+    assert_end_is_named(
+        "nonsense\n", 9, 0,
+        "session 's1': all 9 bytes of the journal are not readable: the header is damaged");
     free(journal);
 }
 END_TEST

@@ -104,7 +104,7 @@ START_TEST(a_session_has_at_most_1024_ancestors)
     begin(ANNAL_ANCESTORS_MAX);
     DONE(&cli, "verify", "c1024");
     CLI(&cli, NULL, "fork", "c1024", "new");
-    cli_assert_refused(&cli, 1, "session 'c1024' has 1024 ancestors, as many as a session may");
+    cli_assert_refused(&cli, 1, "session 'c1024' has 1024 ancestors, the maximum");
     DONE(&cli, "fork", "c1023", "new");
 }
 END_TEST

@@ -173,7 +173,9 @@ START_TEST(search_looks_for_the_words_of_a_phrase_that_it_cannot_find)
 {
     CLI(&cli, NULL, "search", "pull request");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
-    ck_assert_str_eq(cli.err, "annal: found no such phrase: these events contain all its words\n");
+    ck_assert_str_eq(
+        cli.err,
+        "annal: no event contains the phrase: these events contain all words of the phrase\n");
     ASSERT_OUT("the [pull] of the moon, by [request]");
     CLI(&cli, NULL, "search", "pull kubernetes");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);

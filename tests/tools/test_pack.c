@@ -126,7 +126,7 @@ START_TEST(every_command_reports_a_pack_that_does_not_run)
     init_with_events();
     drop("notes", "");
     CLI(&cli, NULL, "verify");
-    ck_names("pack notes: it is not run: ");
+    ck_names("pack notes: the pack is not run: ");
     CLI(&cli, NULL, "ls");
     ck_names("1 finding of packs: ");
     CLI(&cli, NULL, "doctor");

@@ -178,8 +178,9 @@ START_TEST(prune_keeps_a_journal_that_a_fork_needs_and_deletes_the_others)
     cli_journal_write(&cli, "child", fork, sizeof fork - 1);
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals", "--json");
     ck_assert_int_eq(cli.exit_status, 1);
-    ck_assert_ptr_nonnull(
-        strstr(cli.err, "session 'older' was removed from the tables, but its journal stays: "));
+    ck_assert_ptr_nonnull(strstr(
+        cli.err,
+        "session 'older' was removed from the tables, but the journal of the session stays: "));
     ASSERT_OUT(&cli, ",\"journals\":1,\"journals_kept\":1,\"kept\":0,\"linked\":0}");
     ask("SELECT (details ->> '$.journals') || (details ->> '$.journals_kept') FROM admin_events "
         "WHERE action = 'prune'",
@@ -206,8 +207,8 @@ START_TEST(prune_names_the_sessions_that_messages_of_a_team_keep)
                          "\"progressions\":0,\"messages\":0,\"linked_by\":\"t\"}\n");
         ASSERT_OUT(&cli, ",\"sessions\":1,");
         ASSERT_OUT(&cli, ",\"linked\":1}\n");
-        ck_assert_str_eq(cli.err,
-                         "annal: session 'old' is kept: messages of team 't' refer to it\n");
+        ck_assert_str_eq(
+            cli.err, "annal: session 'old' is kept: messages of team 't' refer to the session\n");
     }
     ask("SELECT id FROM state.sessions WHERE id IN ('old', 'older') ORDER BY id", "old ");
     CLI(&cli, NULL, "prune", "--keep-n", "0");

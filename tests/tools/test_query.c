@@ -336,11 +336,13 @@ START_TEST(sql_that_does_not_end_is_stopped)
     snprintf(select, sizeof select, "SELECT %s", endless);
     snprintf(where, sizeof where, "%s > 0", endless);
     CLI(&cli, NULL, "sql", "--timeout", "1", select);
-    cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds; --timeout, --memory");
+    cli_assert_refused(&cli, EXIT_REFUSED,
+                       "the statement was stopped after 1 seconds; --timeout, --memory");
     CLI(&cli, NULL, "query", "--timeout", "1", "--where", where);
-    cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds for one row; --timeout");
+    cli_assert_refused(&cli, EXIT_REFUSED,
+                       "the statement was stopped after 1 seconds for one row; --timeout");
     CLI(&cli, NULL, "replay", "old", "--timeout", "1", "--sql", select);
-    cli_assert_refused(&cli, EXIT_REFUSED, "it was stopped after 1 seconds; --timeout");
+    cli_assert_refused(&cli, EXIT_REFUSED, "the statement was stopped after 1 seconds; --timeout");
     static const char one_call[] = "instr(zeroblob(9000000), zeroblob(4000000) || x'01')";
     snprintf(select, sizeof select, "SELECT %s", one_call);
     CLI(&cli, NULL, "sql", "--timeout", "1", select);

@@ -180,10 +180,10 @@ START_TEST(a_directory_without_runs_is_refused)
 {
     mkdir(tmpdir_path(&cli.dir, "runs"), 0700);
     CLI(&cli, NULL, "import", "lionagi", tmpdir_path(&cli.dir, "runs"));
-    cli_assert_refused(&cli, 1, "it contains no log of kind lionagi");
+    cli_assert_refused(&cli, 1, "the path contains no log of kind lionagi");
     put("x.jsonl", "{}\n");
     CLI(&cli, NULL, "import", "lionagi", tmpdir_path(&cli.dir, "x.jsonl"));
-    cli_assert_refused(&cli, 1, "neither a run nor the .json of a branch");
+    cli_assert_refused(&cli, 1, "neither the directory of a run nor the .json file of a branch");
 }
 END_TEST
 

@@ -368,8 +368,8 @@ START_TEST(a_file_that_is_not_a_team_is_skipped_and_the_others_are_imported)
     ck_assert_int_eq(count_of(cli.err, "does not contain a JSON object"), 2);
     ck_assert_int_eq(count_of(cli.err, "the team has no id"), 3);
     ck_assert_ptr_nonnull(strstr(cli.err, "no-id.json': the team has no id"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "its id is not a valid team id"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "read '/nowhere'"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "the id of the team is not a valid team id"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "read the file '/nowhere'"));
     ck_sql("SELECT id, name, members FROM teams",
            "{\"id\":\"z\",\"name\":\"z\",\"members\":\"[\\\"a\\\"]\"}\n");
 }

@@ -19,8 +19,7 @@ enum {
 
 void appender_add_answer(struct buf *answers, const char *kind, const char *sentence)
 {
-    /* Without memory for the message, the answer is left out; the caller still reports the
-     * failure. */
+    /* if memory runs out, leave out the answer; the caller reports the failure in any case */
     if (annal__buf_printf(answers, "{\"%s\":", kind) < 0 ||
         annal__json_quote(answers, annal_slice_of(sentence)) < 0 ||
         annal__buf_append(answers, "}\n", 2) < 0)

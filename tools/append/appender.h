@@ -28,7 +28,8 @@ struct appender {
     /* type of all events, whose lines are then their data; empty if each line has a type */
     annal_slice type;
     annal_level level;
-    bool expects; /* whether the session must end at expected_seq; applies to the first line */
+    /* whether the session must end at event expected_seq before the first line is appended */
+    bool expects;
     uint64_t expected_seq;
 
     /* The caller sets these before the first appender_put(). */
@@ -49,8 +50,8 @@ struct appender {
 annal_status appender_read(struct appender *appender, annal_slice line, annal_draft *out_draft,
                            annal_error *err);
 
-/* appender_put() appends the event of a line. If it or appender_read() has failed, call
- * appender_fail(), which adds the answer of that line, and the number of the line to err. */
+/* Append the event of a line. If this function or appender_read() fails, call appender_fail(): it
+ * adds the answer for the line, and the number of the line to err. */
 annal_status appender_put(struct appender *appender, const annal_draft *draft, size_t line_bytes,
                           annal_error *err);
 void appender_fail(struct appender *appender, annal_error *err);

@@ -53,8 +53,7 @@ static size_t distance(const char *a, const char *b)
     return above[len_b];
 }
 
-/* Make name the nearest name so far, if it is similar enough to `given` to be what the user
- * meant. */
+/* If name is similar enough to `given`, and more similar than *nearest, set *nearest to it. */
 static void consider(const char *given, const char *name, const char **nearest, size_t *how_far)
 {
     size_t far = distance(given, name);
@@ -148,7 +147,8 @@ static bool is_called(const struct option *option, const char *name, size_t len)
     return strlen(option->name) == len && memcmp(option->name, name, len) == 0;
 }
 
-/* Find an option of the verb, or one that all verbs have; NULL if it does not exist. */
+/* Find an option by its name, among those of the verb and those that all verbs have; NULL if no
+ * option has this name. */
 static const struct option *find(const struct command *command, const char *name, size_t len)
 {
     const struct option *option = args_common;

@@ -24,7 +24,7 @@ struct args {
     /* total time to wait for other processes, in ms: --wait, or WAIT_MS_USUAL */
     uint32_t wait_ms;
     bool wait_given;
-    uint64_t keep_free_bytes; /* --keep-free in bytes; 0 if it was not given */
+    uint64_t keep_free_bytes; /* value of --keep-free in bytes; 0 if the option was not given */
     const char *zone;         /* time zone of --zone, or "UTC" for --utc; NULL for the zone of TZ */
     bool json;
     bool help;
@@ -51,8 +51,8 @@ void args_done(struct args *args);
  * meant. Returns EXIT_USAGE. */
 int args_fail_verb(const struct noun *noun, const char *given);
 
-/* Write the words of the verb to text, such as "append" or "team send", and return text; "" without
- * a verb. */
+/* args_verb(): write the verb of the command line, such as "append" or "team send", to text, and
+ * return text; "" without a verb. */
 #define VERB_BYTES 64
 const char *args_verb(const struct args *args, char text[VERB_BYTES]);
 

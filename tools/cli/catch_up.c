@@ -7,8 +7,8 @@
 
 #include <limits.h>
 
-/* Time in ms that a query of events waits for other processes, and how many times it continues
- * after that if it makes progress. */
+/* ROUND_MS: time that a query of events waits for other processes to let it index. It waits again
+ * if indexing made progress, at most as many times as the other constant says. */
 #define ROUND_MS 1000
 #define ROUNDS   10
 

@@ -24,7 +24,7 @@ enum {
 
 struct option {
     const char *name;  /* name without the dashes; NULL ends a table */
-    const char *value; /* what help calls its value, such as "N"; NULL for a flag */
+    const char *value; /* name of the option's value in help texts, such as "N"; NULL for a flag */
     const char *help;  /* text for help, in one line */
     bool repeatable;
 };
@@ -39,7 +39,7 @@ struct command {
     const char *about;          /* paragraphs, in lines of at most 78 columns */
     const char *examples;       /* lines with an indentation of two spaces */
     const struct field *fields; /* operands and options (fields.h); NULL without any */
-    bool no_store;              /* whether it has no --store and --json */
+    bool no_store;              /* whether the verb does not accept --store and --json */
     /* whether an operand may begin with "--", as a comment in SQL does */
     bool takes_sql;
     int (*run)(const struct args *args);

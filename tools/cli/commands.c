@@ -36,8 +36,8 @@ const struct option *command_option(const struct command *command, int *at)
             return option;
         }
     }
-    /* After its own options, a verb that appends an event has the options that all such verbs
-     * have. */
+    /* the options of a verb that appends an event: first those in its table, then those that all
+     * such verbs have */
     const struct option *option = &verb_common[*at > i ? *at - i : 0];
     if (command->type == NULL || option->name == NULL)
         return NULL;

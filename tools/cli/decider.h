@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What decides about appends to shared sessions. */
+/* Creates the decider: the functions that ask the target whether an event may be appended to a
+ * shared session. */
 #ifndef TOOLS_CLI_DECIDER_H
 #define TOOLS_CLI_DECIDER_H
 

@@ -204,7 +204,7 @@ static bool was_given(const struct args *args, const char *name, size_t len)
     return strcmp(copy, "json") == 0 ? args->json : args_has(args, copy);
 }
 
-/* Check that the options are given that this option needs, and not those that it excludes. */
+/* Check that all options are given which this option needs, and none that it excludes. */
 static int check_others(const struct args *args, const struct field *field)
 {
     const char *name = field->option.name;

@@ -39,7 +39,7 @@ enum field_kind {
     FIELD_AMOUNT,     /* number that may have a fraction, from 0 to most */
     FIELD_AGE,        /* age such as 45s, 30m, 2h, 7d, 2w */
     FIELD_MOMENT,     /* seq, time or age */
-    FIELD_CHOICE,     /* one of its choices, in upper or lower case */
+    FIELD_CHOICE,     /* one of the field's choices, in upper or lower case */
     FIELD_SESSION,    /* session: its id, or letters with which only this id begins */
     FIELD_SESSIONS,   /* list of sessions */
     FIELD_ID,         /* complete id of a session, which need not exist */
@@ -50,7 +50,8 @@ struct field {
     /* An operand has no name; its value is what help calls the operand, such as "TEAM". */
     struct option option;
     enum field_kind kind;
-    /* member of the event's data that it fills, such as "content" or "run.id"; NULL for none */
+    /* path in the event's data at which the value is stored, such as "content" or "run.id"; NULL:
+     * it is not stored */
     const char *to;
     bool required;
     const char *preset;  /* JSON value of that member if the field was not given; NULL for none */

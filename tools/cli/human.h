@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/* Write a time in whole seconds in the user's time zone: "2026-03-02 10:14:06". */
+/* Write a time, in whole seconds and in the user's time zone, to text, and return text: "2026-03-02
+ * 10:14:06". */
 #define HUMAN_TIME_BYTES 24
 void human_time(char text[HUMAN_TIME_BYTES], int64_t time_us);
 

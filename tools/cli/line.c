@@ -73,13 +73,17 @@ static annal_status text_member(annal_slice values[KEY_COUNT], int key, struct b
     if (raw.ptr == NULL || *raw.ptr == 'n')
         return ANNAL_OK;
     if (*raw.ptr != '"')
-        return annal__fail(err, ANNAL_ERR_INVALID, "\"%s\" is not a string", key_names[key]);
+        return annal__fail(err, ANNAL_ERR_INVALID, "the value of the key \"%s\" is not a string",
+                           key_names[key]);
     annal_status status = annal__json_text(raw, scratch, out);
     if (status == ANNAL_ERR_INVALID)
-        return annal__fail(err, ANNAL_ERR_INVALID, "\"%s\" has half a surrogate pair",
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "the value of the key \"%s\" contains half of a UTF-16 surrogate pair, "
+                           "which is not a character",
                            key_names[key]);
     if (status == ANNAL_OK && out->len == 0)
-        return annal__fail(err, ANNAL_ERR_INVALID, "\"%s\" is empty", key_names[key]);
+        return annal__fail(err, ANNAL_ERR_INVALID, "the value of the key \"%s\" is empty",
+                           key_names[key]);
     return status;
 }
 
@@ -97,9 +101,10 @@ static annal_status fill_draft(annal_slice values[KEY_COUNT], struct buf *scratc
     if (status < 0)
         return status;
     if (draft->type.ptr == NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "\"type\" is missing (or use --type T)");
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "the key \"type\" is missing: add the key, or use --type T");
     if (values[KEY_DATA].ptr == NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "\"data\" is missing");
+        return annal__fail(err, ANNAL_ERR_INVALID, "the key \"data\" is missing");
     draft->data = values[KEY_DATA];
     if (ts.ptr == NULL)
         return ANNAL_OK;
@@ -117,7 +122,7 @@ annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scrat
     /* A text is never longer than its escaped form, so scratch need not grow, and slices of it
      * remain valid. */
     if (annal__buf_reserve(scratch, line.len) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a line of events: out of memory");
     annal_status status = check_json(line, err);
     if (status < 0)
         return status;

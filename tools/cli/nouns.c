@@ -41,7 +41,8 @@ static struct {
     struct said *asked_for;
     struct said *built_in;
     struct said *of_users;
-    bool all_built_in, all_of_users; /* whether all packs of this kind were read */
+    /* whether all built-in packs, and all packs of users, were read */
+    bool all_built_in, all_of_users;
     /* directory of --store, or NULL for the default store; from nouns_look_in() */
     const char *store;
     bool in_store;
@@ -138,7 +139,7 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
     struct said **last = arg, *said = NULL;
     size_t count = 0, kept = 0;
     if (pack == NULL)
-        say("a pack is skipped: %s", why->message);
+        say("the nouns of a pack are skipped: %s", why->message);
     if (pack == NULL || annal_pack_nouns(pack)->name == NULL) {
         annal_pack_free(pack);
         return 0;
@@ -173,7 +174,7 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
 static void say_failure(annal_status status, const annal_error *err)
 {
     if (status < 0)
-        say("%s", err->message[0] != '\0' ? err->message : "out of memory");
+        say("%s", err->message[0] != '\0' ? err->message : "read the packs: out of memory");
 }
 
 static void read_all_built_in(void)

@@ -18,7 +18,7 @@
 /* A stream that is written to a terminal. */
 struct screen {
     int fd;
-    struct buf *capture; /* where output is appended; NULL if it is written to fd */
+    struct buf *capture; /* buffer to which output is appended; NULL: output is written to fd */
     FILE *plain;         /* the stream with which the process started */
     FILE *shown;         /* stream that makes characters visible; NULL until it is needed */
     struct visible visible;
@@ -239,11 +239,11 @@ int out_finish(int exit_status)
             end_text(&screens[0]);
         return exit_status;
     }
-    int why = errno; /* 0 if an earlier write failed: stdio does not keep its reason */
+    int why = errno; /* errno, or 0 if an earlier write failed: stdio does not keep the reason */
     if (why == EPIPE || out_reader_is_gone())
         return exit_status;
     return fail_storage("print to standard output: %s",
-                        why != 0 ? strerror(why) : "not all of it could be written");
+                        why != 0 ? strerror(why) : "the output could be written only in part");
 }
 
 void out_slice(annal_slice slice)

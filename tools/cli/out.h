@@ -102,15 +102,15 @@ enum out_format { OUT_TABLE, OUT_JSONL, OUT_CSV };
 
 struct column {
     const char *name;  /* name of the member in JSON, and of the column in CSV */
-    const char *title; /* heading in an aligned table; NULL: not printed there */
+    const char *title; /* heading in an aligned table; NULL: the column is not printed in tables */
     bool right;        /* whether cells are aligned on the right */
     bool flexible;     /* whether cells may be cut if the terminal is too narrow */
-    /* width below which other columns are left out before this one is cut further; 0 for the
-     * default 8 */
+    /* width, in characters, below which this column is cut only after other columns were left out;
+     * 0: 8 */
     int least;
     bool cut_left; /* whether to cut the beginning of a cell, because paths differ at the end */
-    /* rank for leaving columns out if cutting is not enough, the highest first; 0: never left
-     * out */
+    /* rank for leaving out columns if cutting is not enough: the highest is left out first; 0:
+     * never */
     int spare;
 };
 
@@ -149,8 +149,8 @@ void table_free(
     struct table
         *table); /* print the rows that were held back, and free the table, which may be NULL */
 
-/* Write the number to text with the fewest digits that read back as the same number, and return
- * text; "null" if the number is not finite, because JSON has no infinity. */
+/* table_real_text(): write the number to text with the fewest digits that read back as the same
+ * number, and return text; "null" if the number is not finite, because JSON has no infinity. */
 #define REAL_BYTES 40
 const char *table_real_text(char text[REAL_BYTES], double number);
 

@@ -11,7 +11,7 @@
 
 struct progress {
     const char *what; /* name of the work, such as "verify" */
-    uint64_t total;   /* size of the work in bytes; 0 if it is unknown: then there is no bar */
+    uint64_t total;   /* size of the work in bytes; 0 if it is unknown, and then no bar is drawn */
     bool on_terminal;
     bool drawn;
     int64_t begun_us;

@@ -92,9 +92,10 @@ static annal_status check_new_place(const struct args *args, char *path, annal_e
      * first. */
     if (args_has(args, "create") || !has_other_files(path) || store_is_there(args))
         return ANNAL_OK;
-    return annal__fail(
-        err, ANNAL_ERR_REFUSED,
-        "'%s' is not a store and contains other files: --create creates a store in it", path);
+    return annal__fail(err, ANNAL_ERR_REFUSED,
+                       "directory '%s' is not a store and contains other files: --create creates a "
+                       "store in the directory",
+                       path);
 }
 
 static bool is_read_only_media(const annal_error *err)

@@ -31,8 +31,9 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
               annal_store **out_store, annal_error *err);
 
 /*
- * store_wait_anew() allows the time of --wait once more, for a verb that runs as long as there is
- * work; store_wait_each() limits each wait alone to the store's wait_ms.
+ * store_wait_anew(): start the time limit --wait again, for a verb that continues as long as there
+ * is work. store_wait_each(): limit each single wait to the store's wait_ms, without a limit for
+ * all waits together.
  */
 void store_wait_anew(const struct args *args, annal_store *store);
 void store_wait_each(annal_store *store);

@@ -76,11 +76,11 @@ static int find_place(struct aside *aside, const char *path)
     aside->path = resolve(path);
     aside->directory = aside->path != NULL ? strdup(aside->path) : NULL;
     if (aside->directory == NULL)
-        return fail_storage("write '%s': %s", path, strerror(errno));
+        return fail_storage("write the file '%s': %s", path, strerror(errno));
     char *slash = strrchr(aside->directory, '/');
     slash[slash == aside->directory ? 1 : 0] = '\0';
     if (stat(aside->path, &old) == 0 && !S_ISREG(old.st_mode))
-        return fail_storage("write '%s': it is not a file", aside->path);
+        return fail_storage("write '%s': the path is not a regular file", aside->path);
     return EXIT_DONE;
 }
 
@@ -89,15 +89,15 @@ static int make_unfinished(struct aside *aside, int *out_fd)
     uint64_t random = 0;
     char *name = NULL;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return fail_storage("write '%s': cannot choose a random name: %s", aside->path,
-                            strerror(errno));
+        return fail_storage("write the file '%s': cannot choose a random temporary name: %s",
+                            aside->path, strerror(errno));
     if (asprintf(&name, "%s.partial-%016" PRIx64, aside->path, random) < 0)
-        return fail_storage("write '%s': out of memory", aside->path);
+        return fail_storage("write the file '%s': out of memory", aside->path);
     unfinished_now = name;
     catch_signals();
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
-        int exit_status = fail_storage("create '%s': %s", name, strerror(errno));
+        int exit_status = fail_storage("create the temporary file '%s': %s", name, strerror(errno));
         unfinished_now = NULL;
         free(name);
         return exit_status;
@@ -107,14 +107,15 @@ static int make_unfinished(struct aside *aside, int *out_fd)
     return EXIT_DONE;
 }
 
-/* Write directly to a file that the caller has open (rule 6). */
+/* Use path itself, not a temporary file beside it, because the path is an open descriptor of the
+ * caller (rule 6). */
 static int keep_path(struct aside *aside, const char *path)
 {
     aside->path = strdup(path);
     aside->name = strdup(path);
     return aside->path != NULL && aside->name != NULL
                ? EXIT_DONE
-               : fail_storage("write '%s': out of memory", path);
+               : fail_storage("write the file '%s': out of memory", path);
 }
 
 int target_aside_begin(struct aside *aside, const char *path, int *out_fd)
@@ -149,12 +150,12 @@ int target_aside_finish(struct aside *aside)
         return EXIT_DONE;
     if (!sync_path(aside->name, O_RDONLY, mode_of(aside->path)) ||
         rename(aside->name, aside->path) != 0)
-        return fail_storage("write '%s': %s", aside->path, strerror(errno));
+        return fail_storage("write the file '%s': %s", aside->path, strerror(errno));
     unfinished_now = NULL;
     free(aside->name);
     aside->name = NULL;
     if (!sync_path(aside->directory, O_RDONLY | O_DIRECTORY, KEEP_MODE))
-        return fail_storage("sync '%s': %s", aside->directory, strerror(errno));
+        return fail_storage("sync the directory '%s': %s", aside->directory, strerror(errno));
     return EXIT_DONE;
 }
 
@@ -181,7 +182,8 @@ static int open_target(struct target *target, int *out_fd)
             return exit_status;
     }
     *out_fd = open(target->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    return *out_fd >= 0 ? EXIT_DONE : fail_storage("write '%s': %s", target->path, strerror(errno));
+    return *out_fd >= 0 ? EXIT_DONE
+                        : fail_storage("write the file '%s': %s", target->path, strerror(errno));
 }
 
 int target_begin(struct target *target, const char *path)
@@ -196,7 +198,7 @@ int target_begin(struct target *target, const char *path)
         return exit_status;
     target->saved_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (target->saved_stdout < 0 || dup2(fd, STDOUT_FILENO) < 0) {
-        exit_status = fail_storage("write '%s': %s", path, strerror(errno));
+        exit_status = fail_storage("write the file '%s': %s", path, strerror(errno));
         if (target->saved_stdout >= 0)
             close(target->saved_stdout);
         target->saved_stdout = -1;
@@ -215,7 +217,7 @@ int target_end(struct target *target, bool whole)
     errno = 0;
     bool written = out_flush();
     if (whole && !written)
-        exit_status = fail_storage("write '%s': %s", target->path,
+        exit_status = fail_storage("write the file '%s': %s", target->path,
                                    errno != 0 ? strerror(errno) : "the file is incomplete");
     else if (whole && target->aside.name != NULL)
         exit_status = target_aside_finish(&target->aside);

@@ -54,7 +54,7 @@ bool terminal_open(struct terminal *terminal)
     return true;
 }
 
-/* Raise a signal with its default action, now. */
+/* Let the signal have its default action, which may end or stop this process. */
 static void let_happen(int signal)
 {
     sigset_t one;

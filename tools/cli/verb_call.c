@@ -21,7 +21,7 @@
 #include <string.h>
 
 struct verb_member {
-    char *to; /* name of the member of the event's data; NULL if unused */
+    char *to; /* name of the member in the event's data; NULL if the entry is unused */
     struct buf json;
 };
 
@@ -55,10 +55,10 @@ int verb_set(struct verb_call *call, const char *to, annal_slice json)
     if (member == NULL)
         member = add_member(call, to);
     if (member == NULL)
-        return fail_storage("%s: out of memory", to);
+        return fail_storage("set the member '%s' of the event: out of memory", to);
     annal__buf_clear(&member->json);
     if (annal__buf_append_slice(&member->json, json) < 0)
-        return fail_storage("%s: out of memory", to);
+        return fail_storage("set the member '%s' of the event: out of memory", to);
     return 0;
 }
 
@@ -66,7 +66,7 @@ int verb_set_text(struct verb_call *call, const char *to, annal_slice text)
 {
     struct buf json = {0};
     int exit_status = annal__json_quote(&json, text) < 0
-                          ? fail_storage("%s: out of memory", to)
+                          ? fail_storage("set the member '%s' of the event: out of memory", to)
                           : verb_set(call, to, annal__buf_slice(&json));
     annal__buf_done(&json);
     return exit_status;
@@ -209,7 +209,7 @@ annal_status verb_try(struct verb_call *call, annal_error *err)
     struct buf data = {0};
     annal_status status = write_object(call, "", 0, &data);
     if (status < 0)
-        annal__fail(err, status, "out of memory");
+        annal__fail(err, status, "write the data of the event: out of memory");
     const annal_draft draft = {.type = annal_slice_of(call->type),
                                .data = annal__buf_slice(&data),
                                .id = annal_slice_of(args_get(call->args, "event-id")),
@@ -342,7 +342,7 @@ static int unquote(struct buf *json, annal_slice *out)
     struct buf text = {0};
     if (annal__json_text(annal__buf_slice(json), &text, out) < 0) {
         annal__buf_done(&text);
-        return fail_storage("out of memory");
+        return fail_storage("read the command line: out of memory");
     }
     if (text.len > 0) {
         annal__buf_done(json);
@@ -372,7 +372,7 @@ static int read_param(const struct args *args, const struct field *field, struct
         return exit_status;
     const char *text = annal__buf_cstr(json);
     if (text == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("read the command line: out of memory");
     *out = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(json)};
     if (text[0] == '"')
         exit_status = unquote(json, &out->bytes);

@@ -63,19 +63,20 @@ int verb_read_file(const char *path, struct buf *out)
     bool is_input = strcmp(path, "-") == 0;
     int file = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return fail_refused("read '%s': %s", path, strerror(errno));
+        return fail_refused("read the file '%s': %s", path, strerror(errno));
     out->limit = (size_t)ANNAL_DATA_BYTES_MAX + 1;
     for (;;) {
         if (out->len == out->limit || annal__buf_reserve(out, 1) < 0) {
-            exit_status = fail_refused("read '%s': it is larger than an event may be (%u bytes)",
-                                       path, ANNAL_DATA_BYTES_MAX);
+            exit_status = fail_refused(
+                "read the file '%s': the file is larger than an event may be (%u bytes)", path,
+                ANNAL_DATA_BYTES_MAX);
             break;
         }
         ssize_t count = read(file, out->ptr + out->len, out->cap - out->len);
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            exit_status = fail_refused("read '%s': %s", path, strerror(errno));
+            exit_status = fail_refused("read the file '%s': %s", path, strerror(errno));
         if (count <= 0)
             break;
         out->len += (size_t)count;
@@ -88,9 +89,10 @@ int verb_read_file(const char *path, struct buf *out)
 static int quote(struct buf *json, annal_slice text, const char *name)
 {
     if (!annal__json_is_utf8(text))
-        return fail_refused("%s is not valid UTF-8, so it cannot be stored unchanged", name);
+        return fail_refused(
+            "the value of %s is not valid UTF-8, so the value cannot be stored unchanged", name);
     if (annal__json_quote(json, text) < 0)
-        return fail_storage("%s: out of memory", name);
+        return fail_storage("read the value of %s: out of memory", name);
     return 0;
 }
 
@@ -123,10 +125,11 @@ static int add_json(const char *name, const char *text, struct buf *json)
     if (is_file)
         exit_status = verb_read_file(text[0] == '@' ? text + 1 : text, json);
     else if (annal__buf_append(json, text, strlen(text)) < 0)
-        exit_status = fail_storage("%s: out of memory", name);
+        exit_status = fail_storage("read the value of %s: out of memory", name);
     if (exit_status == 0 && !is_json(annal__buf_slice(json)))
-        exit_status = is_file ? fail_refused("%s: '%s' does not contain a JSON value", name, text)
-                              : fail_usage("%s needs a JSON value, not '%s'", name, text);
+        exit_status =
+            is_file ? fail_refused("%s: the file '%s' does not contain a JSON value", name, text)
+                    : fail_usage("%s needs a JSON value, not '%s'", name, text);
     for (size_t i = 0; exit_status == 0 && i < json->len; i++) {
         if (json->ptr[i] == '\n' || json->ptr[i] == '\r')
             json->ptr[i] = ' ';
@@ -141,7 +144,7 @@ static int add_number(const char *name, const char *text, struct buf *json)
     if (!is_number)
         return fail_usage("%s needs a number, not '%s'", name, text);
     if (annal__buf_append(json, text, strlen(text)) < 0)
-        return fail_storage("%s: out of memory", name);
+        return fail_storage("read the value of %s: out of memory", name);
     return 0;
 }
 
@@ -167,7 +170,8 @@ static int add_list(const struct args *args, const char *called, const char *nam
         exit_status = quote(json, annal_slice_of(text), name);
     }
     failed = failed || annal__buf_append(json, "]", 1) < 0;
-    return exit_status == 0 && failed ? fail_storage("%s: out of memory", name) : exit_status;
+    return exit_status == 0 && failed ? fail_storage("read the value of %s: out of memory", name)
+                                      : exit_status;
 }
 
 int verb_field_json(const struct args *args, const struct field *field, struct buf *json)
@@ -179,7 +183,7 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
     annal__buf_clear(json);
     if (text == NULL && !flag) {
         if (field->preset != NULL && annal__buf_printf(json, "%s", field->preset) < 0)
-            return fail_storage("out of memory");
+            return fail_storage("read the command line: out of memory");
         return 0;
     }
     snprintf(name, sizeof name, "%s%s", field->option.name != NULL ? "--" : "", called);
@@ -193,12 +197,14 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
     case FIELD_JSON:
         return add_json(name, text, json);
     case FIELD_FLAG:
-        return annal__buf_append(json, "true", 4) < 0 ? fail_storage("out of memory") : 0;
+        return annal__buf_append(json, "true", 4) < 0
+                   ? fail_storage("read the command line: out of memory")
+                   : 0;
     case FIELD_LIST:
         return add_list(args, called, name, json);
     case FIELD_TIME:
         return add_time(name, text, json);
     default:
-        return 0; /* this kind of field is never in data */
+        return 0; /* fields of the other kinds are not part of an event's data */
     }
 }

@@ -83,7 +83,7 @@ struct verb_code {
 
 extern const struct verb_code agentweaver_code[], lionagi_code[], prose_code[], team_code[];
 
-/* All tables of such functions; NULL ends them. Defined in commands.c. */
+/* All tables of functions of verbs that packs declare; NULL ends them. Defined in commands.c. */
 extern const struct verb_code *const verb_codes[];
 
 /* ---- The command line of a verb ---- */

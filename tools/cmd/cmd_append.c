@@ -164,7 +164,8 @@ static int read_input(struct append *append, bool *out_at_end)
     struct buf *input = &append->input;
     if (input->len > LINE_BYTES_MAX || annal__buf_reserve(input, READ_BYTES) < 0) {
         annal_error err = {0};
-        annal__fail(&err, ANNAL_ERR_LIMIT, "the line is longer than %zu bytes", LINE_BYTES_MAX);
+        annal__fail(&err, ANNAL_ERR_LIMIT, "the line of standard input is longer than %zu bytes",
+                    LINE_BYTES_MAX);
         append->appender.line++;
         return fail_line(append, &err);
     }

@@ -60,7 +60,7 @@ static int put_file(struct verb_call *call)
         return put_stream(call, STDIN_FILENO, &info);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return fail_refused("open %s: %s", path, strerror(errno));
+        return fail_refused("open the file '%s': %s", path, strerror(errno));
     const char *slash = strrchr(path, '/');
     int exit_status = put_stream(call, fd, &info);
     close(fd);

@@ -104,7 +104,7 @@ static int run_restore(const struct args *args)
     const annal_backup_options how = {.progress = show, .arg = &progress};
     char *path = store_path(args);
     if (path == NULL)
-        return fail_usage("no home directory: give --store DIR");
+        return fail_usage("$HOME is not set, so the default store is unknown: give --store DIR");
     progress_begin(&progress, "restore", 0);
     annal_status status = annal_restore(args->operands[0], path, &how, &result, &err);
     progress_hide(&progress);

@@ -11,7 +11,7 @@
 
 #include <inttypes.h>
 
-/* the events to print, and their layout */
+/* Which events to print, and how. */
 struct range {
     bool for_people;
     uint64_t from_seq;

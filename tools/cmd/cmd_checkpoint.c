@@ -18,7 +18,7 @@ static int print_one(void *arg, const annal_maintenance *what)
     char before[HUMAN_BYTES], after[HUMAN_BYTES];
     if (!what->done) {
         checkpoint->failed = true;
-        say("%s: %s", what->name, what->error->message);
+        say("checkpoint database %s: %s", what->name, what->error->message);
     } else if (checkpoint->args->json) {
         fputs("{\"database\":", stdout);
         out_json_string(annal_slice_of(what->name));

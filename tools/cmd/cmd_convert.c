@@ -57,8 +57,8 @@ static void forget(struct convert *convert, annal_slice session)
          annal_index_open(convert->store, NULL, &convert->index, &err) < 0) ||
         annal_snapshot_drop(convert->index, session, &err) < 0 ||
         annal_index_catch_up(convert->index, session, NULL, &err) < 0)
-        say("session '%.*s' is converted; its index is updated later: %s", ANNAL_FMT(session),
-            err.message);
+        say("session '%.*s' is converted; the index of the session is updated later: %s",
+            ANNAL_FMT(session), err.message);
 }
 
 static int convert_one(struct convert *convert)

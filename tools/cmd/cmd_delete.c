@@ -98,7 +98,7 @@ static int run(const struct args *args)
     annal_store *store = NULL;
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && !is_wanted(args))
-        exit_status = fail_refused("nothing was deleted");
+        exit_status = fail_refused("the deletion was not confirmed, nothing was deleted");
     if (exit_status == 0)
         exit_status = delete_all(args, store);
     return store_close(store, exit_status);

@@ -41,7 +41,8 @@ static int find_end(const struct args *args, struct export *export, annal_sessio
         return fail_error(&err);
     export->last_seq = args_has(args, "at") ? at : info->last_seq;
     if (export->last_seq > info->last_seq)
-        return fail_refused("session '%s' has no event %" PRIu64 ": it ends with event %" PRIu64,
+        return fail_refused("session '%s' has no event %" PRIu64
+                            ": the session ends with event %" PRIu64,
                             info->session, at, info->last_seq);
     return EXIT_DONE;
 }

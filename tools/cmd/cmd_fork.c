@@ -14,8 +14,8 @@ static void tell_index(annal_store *store, annal_slice child)
     annal_error err = {0};
     if (annal_index_open(store, NULL, &index, &err) < 0 ||
         annal_index_catch_up(index, child, NULL, &err) < 0)
-        say("session '%.*s' is created; its index is updated later: %s", ANNAL_FMT(child),
-            err.message);
+        say("session '%.*s' is created; the index of the session is updated later: %s",
+            ANNAL_FMT(child), err.message);
     annal_index_close(index);
 }
 

@@ -40,8 +40,8 @@ struct work {
     /* whether to search the places of agents, and to continue searching with --follow */
     bool finds;
     bool watches;                 /* whether this process is the watcher of the store */
-    bool follows;                 /* whether to import new lines until Ctrl-C */
-    const char *kind_asked;       /* NULL: the kinds of the places */
+    bool follows;                 /* whether to continue importing new lines until Ctrl-C */
+    const char *kind_asked;       /* kind that the user gave, or NULL to detect the kinds */
     annal_import_option *options; /* the options NAME=VALUE of --map */
     annal_limits limits;
     size_t option_count;
@@ -54,10 +54,11 @@ struct work {
     struct progress progress;
     const char *path; /* path of the current log */
     const char *kind; /* and its kind */
-    uint64_t bytes;   /* bytes of the finished logs */
+    uint64_t bytes;   /* size of the logs that were finished, in bytes */
     uint64_t files, same, uncopied, lines, skipped, unfinished, unreadable, events, unknown,
         left_out;
-    struct buf damaged; /* names of the logs with unreadable lines, for people */
+    /* text about the logs with unreadable lines, which is printed after the table for people */
+    struct buf damaged;
 };
 
 /* ---- Which importer ---- */
@@ -66,7 +67,7 @@ static int read_importer(const char *path, struct buf *sql, struct importer *out
 {
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return fail_refused("importer '%s': %s", path, strerror(errno));
+        return fail_refused("read the importer '%s': %s", path, strerror(errno));
     int exit_status = EXIT_DONE;
     sql->limit = SQL_BYTES_MAX;
     while (exit_status == EXIT_DONE && !feof(file)) {
@@ -76,7 +77,7 @@ static int read_importer(const char *path, struct buf *sql, struct importer *out
         else
             sql->len += fread(sql->ptr + sql->len, 1, 65536, file);
         if (ferror(file))
-            exit_status = fail_refused("importer '%s': %s", path, strerror(errno));
+            exit_status = fail_refused("read the importer '%s': %s", path, strerror(errno));
     }
     fclose(file);
     out_importer->sql = annal__buf_slice(sql);
@@ -357,8 +358,8 @@ static annal_status copy(struct work *work, const struct log *log, const char *k
         import_copy(work->store, log->path, kind, report,
                     IMPORT_COPY_WAIT | (report->unchanged ? IMPORT_COPY_IF_OLD : 0), &settled, err);
     if (!settled)
-        say("import '%s': it is being written, so it was not copied; 'annal watch' copies it when "
-            "it is at rest",
+        say("import '%s': the log is being written, so the store did not copy the log; 'annal "
+            "watch' copies the log when no process writes to it",
             log->path);
     return status;
 }
@@ -399,7 +400,8 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
         print_report(work, &report);
     unchanged_mark_done(&mark);
     if (report.damaged) {
-        say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
+        say("import '%s': %s; the lines before the damage were imported", log->path,
+            report.damage.message);
         exit_status = EXIT_REFUSED;
     }
     progress_hide(&work->progress);
@@ -424,7 +426,8 @@ static int begin_table(struct work *work)
         {.name = "events", .title = "EVENTS", .right = true},
         {.name = "sessions", .title = "SESSION", .flexible = true},
     };
-    if (work->args->json || work->finds) /* people have seen the places in a table already */
+    /* with the places of agents, people have already seen a table of the logs */
+    if (work->args->json || work->finds)
         return EXIT_DONE;
     work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
     return work->table == NULL ? fail_storage("import logs: out of memory") : EXIT_DONE;
@@ -599,7 +602,7 @@ static int find_all(const struct work *work, struct logs *logs, size_t *counts)
             counts[i] = logs->count - before;
     }
     if (exit_status == EXIT_DONE && logs->count == 0 && !work->finds && !work->follows)
-        exit_status = fail_refused("import '%s': it contains no log of kind %s",
+        exit_status = fail_refused("import '%s': the path contains no log of kind %s",
                                    work->places.all[0].path, work->args->operands[0]);
     logs->store = NULL;
     find_logs_all(logs);
@@ -636,7 +639,8 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
         catch_up_wholly(index);
     deleted_close(work->deleted);
     if (owners_failure(work->owners) != NULL)
-        say("records of other sessions may be imported twice: %s",
+        say("import: records that other sessions of the store already contain may have been "
+            "imported again, because the index failed: %s",
             owners_failure(work->owners)->message);
     exit_status = out_finish(exit_status);
     owners_free(work->owners);
@@ -733,7 +737,9 @@ static int print_detected(annal_import **detector, struct table *table, const ch
         table_number(table, (uint64_t)detected.sure);
     } else {
         if (detected.plain)
-            say("'%s' is JSON lines, which 'annal import jsonl --map ...' reads", path);
+            say("the file '%s' contains JSON lines of an unknown kind, which 'annal import jsonl "
+                "--map ...' reads",
+                path);
         table_null(table);
         table_shown(table, detected.plain ? "JSON lines" : "unknown");
         table_null(table);

@@ -392,7 +392,7 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
         status = print_note(ls, &err);
     annal__buf_done(&ls->without_price);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
-        say("no sessions yet");
+        say("the store has no sessions yet");
     int exit_status = status < 0 ? fail_error(&err) : (int)status;
     if (status == ANNAL_OK)
         exit_status = session_findings_say(&ls->findings, ls->args->value_count == 0);

@@ -69,7 +69,7 @@ static int delete_journal(struct prune *prune, annal_slice session)
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT) {
         prune->stayed++;
         prune->left++;
-        say("session '%.*s' was removed from the tables, but its journal stays: %s",
+        say("session '%.*s' was removed from the tables, but the journal of the session stays: %s",
             ANNAL_FMT(session), err.message);
         return 0;
     }
@@ -253,7 +253,8 @@ static int run(const struct args *args)
     int exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
     if (exit_status == 0 && annal_index_open(prune.store, NULL, &prune.index, &err) < 0)
         exit_status = fail_error(&err);
-    /* Catch up first: in tables that lag, a session may seem not needed although it is. */
+    /* bring the tables up to date first: in old tables, a session that another session needs may
+     * seem unneeded */
     if (exit_status == 0 && prune.options.delete_journals)
         catch_up_wholly(prune.index);
     if (exit_status == 0)

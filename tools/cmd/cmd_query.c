@@ -127,7 +127,8 @@ static void limit_bare(struct query *query)
         return;
     query->filter.limit = BARE_EVENTS;
     query->filter.descending = true;
-    say("these are the newest %d events; name a SESSION or an option to see others", BARE_EVENTS);
+    say("these are the newest %d events; name a SESSION or an option to see other events",
+        BARE_EVENTS);
 }
 
 static int name_sessions(struct query *query)

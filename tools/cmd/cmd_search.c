@@ -34,7 +34,7 @@ struct search {
     annal_slice *words, *sessions, *types;
     /* sessions of --agent, --model and --project; `sessions` refers to its names */
     struct session_list of_agent;
-    /* session of the last hit, its agent and its title */
+    /* session of the last hit; agent and title are those of this session */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct buf agent, title;
     uint64_t context, hits;
@@ -364,7 +364,7 @@ static int ask(struct search *search)
     if (search->exit_status != EXIT_DONE)
         return search->exit_status;
     if (search->hits == 0 && split_phrase(search)) {
-        say("found no such phrase: these events contain all its words");
+        say("no event contains the phrase: these events contain all words of the phrase");
         return ask(search);
     }
     if (search->hits == 0) {
@@ -372,7 +372,7 @@ static int ask(struct search *search)
         return EXIT_REFUSED;
     }
     if (search->hits == search->options.limit && out_columns() > 0)
-        say("these are the first %" PRIu64 " hits; --limit N shows others", search->hits);
+        say("these are the first %" PRIu64 " hits; --limit N shows more hits", search->hits);
     return EXIT_DONE;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal source: the copies of imported logs, listed and given back. */
+/* annal source: lists the copies of imported logs, and restores logs from them. */
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
@@ -56,6 +56,21 @@ struct listing {
     int exit_status;
 };
 
+/* People see the first session and the number of the others. */
+static void put_sessions(struct table *table, const struct copy *copy)
+{
+    annal_slice sessions = annal__json_member(copy->info, "sessions"), id, first = {0};
+    struct json_walk walk;
+    size_t count = 0;
+    for (annal__json_walk_array(&walk, sessions); annal__json_walk_item(&walk, &id); count++)
+        first = count == 0 ? annal__json_inside(id) : first;
+    table_json(table, sessions);
+    if (count > 1)
+        table_shown(table, "%.*s +%zu", ANNAL_FMT(first), count - 1);
+    else
+        table_shown(table, "%.*s", ANNAL_FMT(first));
+}
+
 static int list_one(void *arg, const struct copy *copy)
 {
     struct listing *listing = arg;
@@ -76,7 +91,7 @@ static int list_one(void *arg, const struct copy *copy)
         table_time(table, copy->mtime_ns / 1000);
         table_time(table, copy->copied_us);
         table_text(table, annal_slice_of(state));
-        table_json(table, annal__json_member(copy->info, "sessions"));
+        put_sessions(table, copy);
         table_row(table);
     }
     annal__buf_done(&path);
@@ -140,12 +155,14 @@ static int generations(const struct args *args)
 
 struct choice {
     annal_slice session;
-    const char *path;                /* only this log, or NULL */
-    uint64_t generation;             /* 0: the newest */
-    bool found, named;               /* named: the name of the log has the session in it */
-    uint64_t longest, longest_bytes; /* generation of the log that is read now */
-    uint64_t longer;                 /* a generation with more bytes than the chosen one, or 0 */
-    uint64_t others;                 /* logs that have events of the session, too */
+    const char *path;    /* path of the log whose copy is wanted, or NULL for any log */
+    uint64_t generation; /* number of the wanted generation, or 0 for the newest */
+    bool found, named;   /* named: the name of the log has the session in it */
+    /* largest generation of the log that is being visited, and its size in bytes */
+    uint64_t longest, longest_bytes;
+    /* number of a generation that is larger than the chosen generation, or 0 */
+    uint64_t longer;
+    uint64_t others; /* number of other logs that have events of the session */
     struct copy copy;
     char name[SOURCES_NAME_BYTES], log[SOURCES_LOG_DIGITS + 1];
     struct buf info;
@@ -231,12 +248,14 @@ static int refuse_other(const struct args *args, const struct copy *copy, const 
     if (args_has(args, "force") || lstat(path, &st) < 0)
         return EXIT_DONE;
     if (!S_ISREG(st.st_mode))
-        return fail_refused("source restore: '%s' is not a file; --to FILE writes to another",
+        return fail_refused("source restore: the path of the log, '%s', is not a regular file; "
+                            "--to FILE writes the log to a different path",
                             path);
     if ((uint64_t)st.st_size != copy->bytes || mtime_ns(&st) != copy->mtime_ns)
-        return fail_refused("source restore: '%s' exists, and was written %s than this copy of it; "
-                            "--to FILE writes to another file, --force replaces it",
-                            path, mtime_ns(&st) > copy->mtime_ns ? "later" : "at another time");
+        return fail_refused(
+            "source restore: the log '%s' exists, and was written %s than the copy; --to FILE "
+            "writes the copy to a different file, --force replaces the log",
+            path, mtime_ns(&st) > copy->mtime_ns ? "later" : "at another time");
     return EXIT_DONE;
 }
 
@@ -262,15 +281,17 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
     else if (!make_parents(path) ||
              (writing.fd =
                   open(beside.ptr, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
-        exit_status = fail_storage("source restore: make '%s': %s", beside.ptr, strerror(errno));
+        exit_status =
+            fail_storage("source restore: create the file '%s': %s", beside.ptr, strerror(errno));
     else if ((status = copies_read(store, copy->name, copy->generation, write_bytes, &writing,
                                    &err)) < 0)
-        exit_status = err.status == 0 ? fail_storage("source restore: write '%s': %s", beside.ptr,
-                                                     strerror(errno))
+        exit_status = err.status == 0 ? fail_storage("source restore: write the file '%s': %s",
+                                                     beside.ptr, strerror(errno))
                                       : fail_error(&err);
     else if (fchmod(writing.fd, copy->mode) < 0 || futimens(writing.fd, times) < 0 ||
              fsync(writing.fd) < 0 || rename(beside.ptr, path) < 0)
-        exit_status = fail_storage("source restore: write '%s': %s", path, strerror(errno));
+        exit_status =
+            fail_storage("source restore: write the file '%s': %s", path, strerror(errno));
     if (writing.sha256 != NULL)
         annal__sha256_end(writing.sha256, digest);
     annal__sha256_text(digest, sha256);
@@ -354,7 +375,7 @@ static int find_place(const struct args *args, const struct choice *choice, stru
     snprintf(name, sizeof name, "%016" PRIx64, annal__hash(path->ptr, path->len, 0));
     if (to == NULL && strcmp(name, choice->log) != 0)
         return fail_refused("source restore: the name of the log, '%s', has bytes that are not "
-                            "UTF-8; --to FILE says where to write it",
+                            "UTF-8; --to FILE names the file to write the log to",
                             path->ptr);
     return EXIT_DONE;
 }
@@ -387,8 +408,8 @@ static int restore(const struct args *args)
     if (exit_status == EXIT_DONE)
         print_restored(args, &choice, path.ptr, sha256);
     if (exit_status == EXIT_DONE && earlier)
-        exit_status = fail_refused("source restore: the end of sources/%s is damaged, so '%s' is "
-                                   "an earlier state of the log",
+        exit_status = fail_refused("source restore: the end of the copy sources/%s is damaged, so "
+                                   "the restored file '%s' contains an earlier state of the log",
                                    choice.name, path.ptr);
     annal__buf_done(&path);
     annal__buf_done(&choice.info);

@@ -321,7 +321,7 @@ static int run(const struct args *args)
         return plot_run(args);
     if (args->operand_count > 0)
         return fail_usage("annal stats counts the whole store: 'annal show %s' prints one session, "
-                          "--plot draws it",
+                          "--plot draws the session",
                           args->operands[0]);
     int exit_status = store_open(args, OPEN_READ, 0, &stats.store);
     if (exit_status == 0 && annal_index_open(stats.store, NULL, &stats.index, &err) < 0)

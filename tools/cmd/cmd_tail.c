@@ -47,8 +47,8 @@ static int commit(struct tailing *tailing, bool now)
     return annal_tail_commit(tailing->tail, &err) < 0 ? fail_error(&err) : 0;
 }
 
-/* Return whether a failure concerns only the current session of several, so that the others can be
- * read. */
+/* Return whether a failure concerns only the current session, and the tail follows several, so that
+ * the others can be read. */
 static bool is_of_one(const struct tailing *tailing, annal_status status)
 {
     return tailing->options.session_count != 1 && annal_tail_session(tailing->tail).len > 0 &&

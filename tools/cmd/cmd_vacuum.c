@@ -18,7 +18,7 @@ static int print_one(void *arg, const annal_maintenance *what)
     char before[HUMAN_BYTES], after[HUMAN_BYTES];
     if (!what->done) {
         vacuum->failed = true;
-        say("%s: %s", what->name, what->error->message);
+        say("vacuum database %s: %s", what->name, what->error->message);
     } else if (vacuum->args->json) {
         fputs("{\"database\":", stdout);
         out_json_string(annal_slice_of(what->name));

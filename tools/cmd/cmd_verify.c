@@ -303,7 +303,7 @@ static void verify_session(struct worker *worker)
                                 ANNAL_FMT(session), ANNAL_FMT(session));
     if (status == ANNAL_OK)
         status = verify_snapshots(worker, session, &err);
-    /* a session that was deleted in the meantime does not count */
+    /* if all sessions are verified, ignore a session that was deleted in the meantime */
     if (status == ANNAL_ERR_NOTFOUND && verify->args->operand_count == 0)
         status = ANNAL_OK;
     pthread_mutex_lock(&verify->lock);
@@ -670,7 +670,8 @@ static int verify_source(void *arg, const struct copy *copy)
     verify->sources++;
     if (status == ANNAL_END)
         annal__fail(&why, ANNAL_ERR_CORRUPT,
-                    "sources/%s: its end is damaged; an earlier state of the log can be restored",
+                    "sources/%s: the end of this copy of a log is damaged; 'annal source restore' "
+                    "restores an earlier state of the log",
                     copy->name);
     if (status != ANNAL_OK && out_wanted())
         found_source(verify, copy->name, &why);

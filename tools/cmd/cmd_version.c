@@ -31,8 +31,9 @@ static int print_extension(void)
         printf("%s\n", path.ptr);
     annal__buf_done(&path);
     return found ? EXIT_DONE
-                 : fail_refused("annal_sqlite.so is missing beside this program: it is installed "
-                                "as LIBDIR/annal/annal_sqlite.so");
+                 : fail_refused("the extension annal_sqlite.so is missing beside this program: an "
+                                "installation "
+                                "has the extension at LIBDIR/annal/annal_sqlite.so");
 }
 
 static int run(const struct args *args)

@@ -112,7 +112,8 @@ static int open_nameless(const char *directory, int flags)
     }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     int why = errno;
-    if (fd >= 0 || why == EINVAL) /* some filesystems leave the file if they refuse O_DIRECT */
+    /* some filesystems create the file even if they refuse O_DIRECT */
+    if (fd >= 0 || why == EINVAL)
         unlink(path);
     errno = why;
     return fd;

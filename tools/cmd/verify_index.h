@@ -26,8 +26,8 @@
 struct index_row;
 struct index_found;
 
-/* State for all sessions that one thread verifies, because it is expensive to create. Initialize
- * with {.store, .index}. */
+/* State for comparing journals with the index. It is expensive to create, so a thread uses it for
+ * all its sessions. Initialize with {.store, .index}. */
 struct index_check {
     annal_store *store;
     annal_index *index; /* NULL: no index exists, and nothing is compared */
@@ -37,7 +37,7 @@ struct index_check {
     unsigned viewed;    /* number of sessions compared in view */
     uint64_t lagging;   /* number of sessions whose last events are not indexed yet */
 
-    /* the next members concern the current session */
+    /* members from here on: the session that is being compared */
     annal_slice session;
     annal_status status; /* below 0: the comparison failed, see error */
     annal_error error;

@@ -12,7 +12,7 @@ void wipe_say_what_remains(const annal_delete_note *note)
             ANNAL_FMT(note->session), why);
         break;
     case ANNAL_DELETE_SNAPSHOTS:
-        say("session '%.*s' was deleted, but its snapshots were not yet: %s",
+        say("session '%.*s' was deleted, but the snapshots of the session were not deleted yet: %s",
             ANNAL_FMT(note->session), why);
         break;
     case ANNAL_DELETE_ARTIFACTS:

@@ -94,15 +94,16 @@ annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
     annal_status status = ANNAL_OK;
     struct sha256 *sha256 = annal__sha256_begin();
     if (sha256 == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read %s: out of memory", name);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the file %s: out of memory", name);
     for (uint64_t at = 0; status == ANNAL_OK && at < bytes;) {
         uint64_t left = bytes - at;
         ssize_t got =
             pread(fd, piece, left < sizeof piece ? (size_t)left : sizeof piece, (off_t)at);
         if (got < 0)
-            status = annal__fail_errno(err, "cannot read %s", name);
+            status = annal__fail_errno(err, "cannot read the file %s", name);
         else if (got == 0)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s was cut while it was read", name);
+            status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                                 "the file %s became shorter while annal read the file", name);
         else
             annal__sha256_add(sha256, piece, (size_t)got);
         at += got > 0 ? (uint64_t)got : 0;
@@ -177,7 +178,7 @@ annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out,
     }
     if (status == ANNAL_OK)
         status = annal__buf_printf(out, "]}\n");
-    return status < 0 ? annal__fail(err, status, "the manifest of a bundle is too large")
+    return status < 0 ? annal__fail(err, status, "the manifest of the bundle is too large")
                       : ANNAL_OK;
 }
 
@@ -185,7 +186,8 @@ annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out,
 
 static annal_status refuse(const char *what, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "the manifest of the bundle: %s", what);
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "read a bundle: the manifest of the bundle is invalid: %s", what);
 }
 
 /* Read a member that is a string without escapes. Returns false if it is not such a string, or if
@@ -259,7 +261,7 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
     struct json_walk walk;
     annal_slice object;
     if (!annal__json_walk_array(&walk, annal__json_member(text, "sessions")))
-        return refuse("it lists no sessions", err);
+        return refuse("the manifest has no list of sessions", err);
     while (annal__json_walk_item(&walk, &object)) {
         struct bundle_session *session = bundle_add_session(bundle);
         if (session == NULL)
@@ -268,7 +270,7 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
             return refuse("the description of a session is not valid", err);
     }
     if (!annal__json_walk_array(&walk, annal__json_member(text, "artifacts")))
-        return refuse("it lists no artifacts", err);
+        return refuse("the manifest has no list of artifacts", err);
     while (annal__json_walk_item(&walk, &object)) {
         struct bundle_artifact *artifact = bundle_add_artifact(bundle);
         if (artifact == NULL)
@@ -308,17 +310,17 @@ static annal_status check_sessions(const struct bundle *bundle, const struct by_
 {
     for (size_t i = 1; i < by_id->count; i++) {
         if (strcmp(by_id->list[i - 1]->session, by_id->list[i]->session) == 0)
-            return refuse("it lists a session twice", err);
+            return refuse("the manifest lists a session twice", err);
     }
     for (size_t i = 0; i < bundle->session_count; i++) {
         const struct bundle_session *session = &bundle->sessions[i];
         if (i > 0 && compare_sessions(session - 1, session) >= 0)
-            return refuse("its sessions are not in order", err);
+            return refuse("the sessions are not sorted", err);
         const struct bundle_session *parent = find_session(by_id, session->fork);
         if (session->fork[0] != '\0' && (parent == NULL || parent >= session))
-            return refuse("it contains a fork without its parent session", err);
+            return refuse("the manifest lists a fork without the parent session of the fork", err);
         if (session->last_seq < session->fork_seq || session->bytes > *room)
-            return refuse("a number is too large", err);
+            return refuse("a number in the manifest is too large", err);
         *room -= session->bytes;
     }
     return ANNAL_OK;
@@ -330,11 +332,11 @@ static annal_status check_artifacts(const struct bundle *bundle, const struct by
     for (size_t i = 0; i < bundle->artifact_count; i++) {
         const struct bundle_artifact *artifact = &bundle->artifacts[i];
         if (i > 0 && compare_artifacts(artifact - 1, artifact) >= 0)
-            return refuse("its artifacts are not in order", err);
+            return refuse("the artifacts are not sorted", err);
         if (find_session(by_id, artifact->session) == NULL)
             return refuse("an artifact belongs to no session of the bundle", err);
         if (artifact->bytes > *room)
-            return refuse("a number is too large", err);
+            return refuse("a number in the manifest is too large", err);
         *room -= artifact->bytes;
     }
     return ANNAL_OK;
@@ -365,7 +367,7 @@ annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_er
     *out = (struct bundle){0};
     if (annal__json_check(text, MANIFEST_DEPTH, NULL) != JSON_VALID || text.ptr[0] != '{' ||
         !number_of(text, "annal_bundle", &version))
-        return refuse("it is not a bundle", err);
+        return refuse("the file is not a bundle of annal", err);
     if (version != 1)
         return annal__fail(
             err, ANNAL_ERR_UNSUPPORTED,
@@ -374,7 +376,7 @@ annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_er
     if (status == ANNAL_OK)
         status = bundle_manifest_write(out, &again, err);
     if (status == ANNAL_OK && !annal__slice_same(annal__buf_slice(&again), text))
-        status = refuse("its spelling is not canonical", err);
+        status = refuse("the JSON is not in the form that annal writes", err);
     if (status == ANNAL_OK)
         status = check_lists(out, err);
     annal__buf_done(&again);

@@ -43,8 +43,12 @@ struct bundle_session {
     uint64_t fork_seq;
     uint64_t last_seq;
     uint64_t h;
-    bool is_whole;    /* during an import: whether the bundle contained all its ancestors */
-    size_t ancestors; /* during an import: number of its ancestors, including those in the store */
+    /* during an import: whether the bundle contained all ancestors of the session */
+    bool is_whole;
+    /*
+     * during an import: number of ancestors of the session, including those that only the store has
+     */
+    size_t ancestors;
 };
 
 struct bundle_artifact {

@@ -44,9 +44,9 @@ static annal_status read_manifest(struct taking *taking)
     size_t got = 1;
     annal_status status = tar_next(taking->tar, &name, &bytes, taking->err);
     if (status == ANNAL_END || (status == ANNAL_OK && strcmp(name, BUNDLE_MANIFEST) != 0))
-        return refuse(taking, "its first file is not manifest.json");
+        return refuse(taking, "the first file in the bundle is not manifest.json");
     if (status == ANNAL_OK && bytes > BUNDLE_MANIFEST_BYTES)
-        return refuse(taking, "its manifest is too large");
+        return refuse(taking, "the manifest of the bundle is too large");
     if (status == ANNAL_OK && annal__buf_reserve(&text, (size_t)bytes + 1) < 0)
         status = annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
     while (status == ANNAL_OK && got > 0 && text.len < bytes) {
@@ -55,7 +55,7 @@ static annal_status read_manifest(struct taking *taking)
         text.len += status == ANNAL_OK ? got : 0;
     }
     if (status == ANNAL_OK && (text.len != bytes || bytes == 0))
-        status = refuse(taking, "its manifest was cut");
+        status = refuse(taking, "the manifest of the bundle is incomplete");
     if (status == ANNAL_OK)
         status =
             bundle_manifest_read(annal__buf_slice(&text), &taking->staging.bundle, taking->err);
@@ -74,14 +74,15 @@ static annal_status check_only(struct taking *taking)
         const struct bundle_session *session = &bundle->sessions[i - 1];
         if (strcmp(session->session, wanted) != 0)
             return annal__fail(taking->err, ANNAL_ERR_CORRUPT,
-                               "the server sent session '%s', which is neither '%s' nor an "
-                               "ancestor of it: nothing was pulled",
+                               "the server sent session '%s', which is neither session '%s' nor an "
+                               "ancestor of that session: nothing was pulled",
                                session->session, taking->only);
         wanted = session->fork;
     }
     return wanted == NULL || wanted[0] == '\0'
                ? ANNAL_OK
-               : refuse(taking, "it does not contain the session, or lacks an ancestor");
+               : refuse(taking, "the bundle does not contain the requested session, or lacks an "
+                                "ancestor of the session");
 }
 
 /* Refuse a bundle whose files are much larger than the bundle itself: it was built to fill a disk.
@@ -92,12 +93,13 @@ static annal_status check_ratio(struct taking *taking)
     enum { RATIO_MAX = 1000 };
     struct stat file;
     if (stat(taking->file, &file) < 0)
-        return annal__fail_errno(taking->err, "cannot examine '%s'", taking->name);
+        return annal__fail_errno(taking->err, "cannot examine the bundle '%s'", taking->name);
     taking->staging.unpack_max =
         ((uint64_t)UNPACK_GIB << 30) + UNPACK_RATIO * (uint64_t)file.st_size;
     return bundle_bytes(&taking->staging.bundle) <= always + RATIO_MAX * (uint64_t)file.st_size
                ? ANNAL_OK
-               : refuse(taking, "its files are more than 1000 times as large as the bundle");
+               : refuse(taking, "the files in the bundle unpack to more than 1000 times the size "
+                                "of the bundle");
 }
 
 static annal_status write_all(struct taking *taking, int fd, const char *bytes, size_t len)
@@ -105,7 +107,7 @@ static annal_status write_all(struct taking *taking, int fd, const char *bytes, 
     while (len > 0) {
         ssize_t written = write(fd, bytes, len);
         if (written <= 0)
-            return annal__fail_errno(taking->err, "cannot write below %s",
+            return annal__fail_errno(taking->err, "import a bundle: cannot write a file below %s",
                                      taking->staging.stage.ptr);
         bytes += written;
         len -= (size_t)written;
@@ -121,7 +123,7 @@ static annal_status copy_file(struct taking *taking, int fd, uint64_t bytes, str
     while (status == ANNAL_OK && got > 0) {
         status = tar_read(taking->tar, piece, sizeof piece, &got, taking->err);
         if (status == ANNAL_OK && got > bytes)
-            status = refuse(taking, "a file is longer than its manifest says");
+            status = refuse(taking, "a file in the bundle is longer than the manifest says");
         if (status < 0)
             break;
         bytes -= got;
@@ -130,7 +132,8 @@ static annal_status copy_file(struct taking *taking, int fd, uint64_t bytes, str
         taking->bytes_done += got;
         progress_set(&taking->progress, taking->bytes_done, NULL);
     }
-    return status == ANNAL_OK && bytes > 0 ? refuse(taking, "a file was cut") : status;
+    return status == ANNAL_OK && bytes > 0 ? refuse(taking, "a file in the bundle is incomplete")
+                                           : status;
 }
 
 /* Read the next file of the archive, which must be `within`, of this length and SHA-256, into the
@@ -145,7 +148,7 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
     char text[SHA256_TEXT_BYTES];
     annal_status status = tar_next(taking->tar, &name, &said, taking->err);
     if (status == ANNAL_END || (status == ANNAL_OK && (strcmp(name, within) != 0 || said != bytes)))
-        return refuse(taking, "its files differ from its manifest");
+        return refuse(taking, "the files in the bundle differ from the manifest");
     if (status == ANNAL_OK)
         status = staging_open_file(&taking->staging, within, O_RDWR | O_CREAT | O_EXCL, &fd);
     if (status < 0)
@@ -185,12 +188,13 @@ static annal_status lay_all_down(struct taking *taking)
         status = lay_down(taking, within, artifact->bytes, artifact->sha256);
     }
     if (status == ANNAL_OK && tar_next(taking->tar, &name, &bytes, taking->err) != ANNAL_END)
-        status = refuse(taking, "it has more files than its manifest");
+        status = refuse(taking, "the bundle contains more files than the manifest lists");
     /* Each file is synced before it is moved. Syncing the file system once before that is faster
      * than syncing many files one by one. */
     if (status == ANNAL_OK && bundle->session_count + bundle->artifact_count > SYNC_SINGLY_MAX &&
         syncfs(taking->staging.stage_lock) < 0)
-        status = annal__fail_errno(taking->err, "cannot sync %s", taking->staging.stage.ptr);
+        status = annal__fail_errno(taking->err, "import a bundle: cannot sync the directory %s",
+                                   taking->staging.stage.ptr);
     return status;
 }
 
@@ -222,8 +226,8 @@ static void print_proof(const struct taking *taking)
     fputc('\n', stdout);
 }
 
-/* Check the seal and the manifest; then open or create the store, and import the files. Returns an
- * exit status. */
+/* Import a bundle: check its seal and manifest, open or create the store, and import the files.
+ * Returns an exit status. */
 static int take(struct taking *taking)
 {
     annal_status status = tar_reader_open(taking->file, taking->name, &taking->tar, taking->err);

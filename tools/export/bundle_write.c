@@ -89,8 +89,8 @@ static annal_status refuse_damage(struct bundling *bundling, const struct bundle
                              NULL, NULL, NULL, &result, bundling->err);
     if (status >= 0 && result.findings > 0)
         status = annal__fail(bundling->err, ANNAL_ERR_CORRUPT,
-                             "session '%s' is damaged and cannot be proved elsewhere: 'annal "
-                             "repair %s --to NEW' copies the sound events",
+                             "session '%s' is damaged, so a bundle cannot contain the session: "
+                             "'annal repair %s --to NEW' copies the undamaged events",
                              session->session, session->session);
     return status;
 }
@@ -160,9 +160,11 @@ static annal_status put_bytes(struct bundling *bundling, int fd, const char *pat
     while (bytes > 0 && status == ANNAL_OK) {
         ssize_t got = read(fd, piece, bytes < sizeof piece ? (size_t)bytes : sizeof piece);
         if (got < 0)
-            return annal__fail_errno(bundling->err, "cannot read %s", path);
+            return annal__fail_errno(bundling->err, "cannot read the file %s of the store", path);
         if (got == 0)
-            return annal__fail(bundling->err, ANNAL_ERR_BUSY, "%s was cut while it was read", path);
+            return annal__fail(
+                bundling->err, ANNAL_ERR_BUSY,
+                "the file %s of the store became shorter during the export: export again", path);
         annal__sha256_add(sha256, piece, (size_t)got);
         status = tar_write(bundling->tar, (annal_slice){piece, (size_t)got}, bundling->err);
         bytes -= (uint64_t)got;
@@ -194,8 +196,9 @@ static annal_status put_file(struct bundling *bundling, const char *within, uint
     annal__sha256_end(sha256, hash);
     annal__sha256_text(hash, now);
     if (status == ANNAL_OK && strcmp(now, before) != 0)
-        status = annal__fail(bundling->err, ANNAL_ERR_BUSY,
-                             "%s was replaced during the export: export it again", within);
+        status = annal__fail(
+            bundling->err, ANNAL_ERR_BUSY,
+            "the file %s of the store was replaced during the export: export again", within);
     return status;
 }
 

@@ -34,8 +34,8 @@ static struct chat_tokens tokens_of(const annal_event *event, const struct tally
     return tokens;
 }
 
-/* Subtract what is owed from one kind of tokens (rule 2). The result is not negative; the rest
- * remains owed. */
+/* Subtract *owed from one kind of tokens, at most to 0, and reduce *owed by what was subtracted
+ * (rule 2). */
 static void pay(int64_t *tokens, int64_t *owed)
 {
     int64_t left = *tokens - *owed;
@@ -77,7 +77,8 @@ static annal_slice first_summary(annal_slice block)
     return is_string(item) ? item : ANNAL_SLICE("\"\"");
 }
 
-/* Append one block of a message in the form of the conventions. */
+/* Append one block of a message as a part in the form of OpenTelemetry's conventions for generative
+ * AI: {"type":"text",…}, {"type":"reasoning",…}. */
 static annal_status append_part(struct buf *out, annal_slice block)
 {
     annal_slice type = {0}, text = block;
@@ -101,7 +102,7 @@ static annal_status append_part(struct buf *out, annal_slice block)
         if (rest[0] == '\0')
             block = (annal_slice){0};
     } else if (type.len > 0) {
-        /* the block contains its type, so it is copied */
+        /* the block has the wanted form, with its type: copy it */
         return annal__buf_append_slice(out, block);
     } else {
         status = append_text(out, "{\"type\":\"other\",\"value\":");

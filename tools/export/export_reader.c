@@ -20,7 +20,7 @@ void export_reader_close(struct export_reader *reader)
     annal__buf_done(&reader->data);
 }
 
-/* Note that the session is damaged, which changes the exit status, and report the damage in the
+/* Record that the session is damaged, which changes the exit status, and report the damage in the
  * last pass. */
 static void meet_damage(struct export_reader *reader)
 {

@@ -12,10 +12,10 @@
 enum { ENVELOPE_BYTES = 512 };
 
 struct piece {
-    struct buf bytes; /* bytes of the data and texts of all drafts */
+    struct buf bytes; /* memory of the data and texts of all drafts */
     annal_draft *drafts;
     size_t count;
-    size_t counted; /* size in bytes, as an append counts it */
+    size_t counted; /* size of the event in bytes as an append counts it, with ENVELOPE_BYTES */
 };
 
 static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *err)
@@ -102,7 +102,9 @@ annal_status extend_append(annal_cursor *cursor, annal_writer *writer, uint64_t 
             status = add(&piece, &event, err);
     }
     if (status == ANNAL_DAMAGE)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "copy events: an event is damaged");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "copy events to the session in the store: an event is damaged, so "
+                             "later events were not copied");
     if (status == ANNAL_END)
         status = append(&piece, writer, &after_seq, err);
     annal__buf_done(&piece.bytes);

@@ -161,7 +161,8 @@ static void put_part(annal_slice part)
         fputs(", not shown*\n\n", stdout);
     } else {
         fputs("**Other**: ", stdout);
-        page_code(part, LINE_CHARS); /* a form that only its program knows */
+        /* a value in a form that only the agent's program understands: print it as code */
+        page_code(part, LINE_CHARS);
         fputs("\n\n", stdout);
     }
     if (thought)
@@ -400,7 +401,7 @@ static void put_event(struct transcript *transcript, const annal_event *event)
         transcript->turn = (struct tally){0};
         break;
     case FACT_USAGE:
-        break; /* printed when the turn ends, and in the head */
+        break; /* token usage is not printed here, but at the end of the turn and in the head */
     case FACT_OTHER:
         put_other(transcript, event);
     }

@@ -36,10 +36,12 @@ struct trace {
     struct turn_list turns;
     struct chats chats;
     int64_t now_us; /* time of the newest event that has a time, in us; 0 if none has */
-    /* cursor that reads the event again that began a call or a turn; NULL until it is needed */
+    /*
+     * cursor with which the event that began a call or turn is read again; NULL until it is needed
+     */
     annal_cursor *back;
     struct buf back_data;
-    bool any; /* whether a span was printed */
+    bool any; /* whether a span was printed already, so that a comma precedes the next */
 };
 
 static annal_status fail_memory(annal_error *err)
@@ -507,7 +509,8 @@ static annal_status count(struct trace *trace, const annal_event *event, annal_e
     return chats_take(&trace->chats, event, &used, 0, err);
 }
 
-/* Find the tokens that must be subtracted from the first answers (chat.h, rule 2). */
+/* Read all events once to find how many tokens were counted twice, and must be subtracted from the
+ * first answers (chat.h, rule 2). */
 static annal_status find_overdraft(struct trace *trace, annal_error *err)
 {
     annal_status status = pass(trace, false, count, err);

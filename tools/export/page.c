@@ -211,8 +211,8 @@ void page_members(annal_slice raw)
         (void)page_fence(raw, 0);
         return;
     }
-    /* Every run in a name or value is also a run in the whole text, so this fence is long
-     * enough. */
+    /* The fence must be longer than each run of backticks within it; every run in a name or value
+     * is also a run in the whole text. */
     size_t ticks = fence_for((struct letters){raw.ptr, raw.ptr + raw.len, true});
     put_times('`', ticks);
     fputs("text\n", stdout);
@@ -246,8 +246,8 @@ static size_t closing_run(annal_slice line, size_t at, size_t ticks)
     return line.len;
 }
 
-/* Return whether a line has only characters that could make it a rule, or the line before it a
- * heading. */
+/* Return whether a line contains only = or - and spaces: Markdown would print it as a rule, or make
+ * the line before it a heading. */
 static bool is_underline(annal_slice line)
 {
     size_t at = 0;
@@ -395,8 +395,8 @@ void page_quote(annal_slice raw)
     while (next_line(&letters, &line)) {
         annal_slice text = annal__buf_slice(&line);
         size_t indent, run = fence_of(text, &indent);
-        /* A line with a backtick after its fence of backticks is not a fence, but has a code
-         * span. */
+        /* A line that begins with backticks, and contains another backtick after them, is not a
+         * fence, but has a code span. */
         if (run > 0 && (text.ptr[indent] == '~' ||
                         memchr(text.ptr + indent + run, '`', text.len - indent - run) == NULL)) {
             put_fenced(&letters, &line, text.ptr[indent], run, indent, ticks);

@@ -88,7 +88,7 @@ int parquet_open(const char *path, struct parquet **out)
     int fd = -1; /* not written to, because DuckDB opens the file itself */
     struct parquet *parquet = annal__zalloc(sizeof *parquet);
     if (parquet == NULL)
-        return fail_storage("write '%s': out of memory", path);
+        return fail_storage("write the Parquet file '%s': out of memory", path);
     int exit_status = duckdb_load();
     if (exit_status != 0)
         goto done;
@@ -169,19 +169,19 @@ static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_v
     bool is_text = parquet->columns[column].type == PARQUET_TEXT;
     if (value->kind != ANNAL_VALUE_TEXT && (value->kind != ANNAL_VALUE_BLOB || is_text)) {
         if (write_text(&parquet->text, value) < 0)
-            return fail_storage("write '%s': out of memory", parquet->aside.path);
+            return fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
         bytes = annal__buf_slice(&parquet->text);
     }
     if (is_text && !annal__json_is_utf8(bytes)) {
         annal__buf_clear(&parquet->text);
         if (annal__buf_append_slice(&parquet->text, bytes) < 0)
-            return fail_storage("write '%s': out of memory", parquet->aside.path);
+            return fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
         annal__json_text_mend_halves(parquet->text.ptr, parquet->text.len);
         bytes = annal__buf_slice(&parquet->text);
     }
     /* Refuse text that is not UTF-8, because DuckDB would write NULL. */
     if (is_text && !annal__json_is_utf8(bytes))
-        return fail_refused("write '%s': a value of the column '%s' is not UTF-8",
+        return fail_refused("write the Parquet file '%s': a value of the column '%s' is not UTF-8",
                             parquet->aside.path, parquet->columns[column].name);
     duckdb.vector_assign_string_element_len(vector, row, bytes.len > 0 ? bytes.ptr : "", bytes.len);
     parquet->chunk_bytes += bytes.len;
@@ -277,7 +277,7 @@ static int run(struct parquet *parquet, struct buf *sql)
 {
     duckdb_result result = {0};
     if (annal__buf_cstr(sql) == NULL)
-        return fail_storage("write '%s': out of memory", parquet->aside.path);
+        return fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
     bool good = duckdb.query(parquet->connection, sql->ptr, &result) == 0;
     int exit_status = parquet->exit_status;
     if (!good && exit_status == 0) {
@@ -286,9 +286,9 @@ static int run(struct parquet *parquet, struct buf *sql)
         /* DuckDB reports a full disk only in its message */
         parquet->is_full = strstr(why, strerror(ENOSPC)) != NULL;
         int len = (int)strcspn(why, "\n"); /* the first line; the others are advice */
-        exit_status = parquet->is_read
-                          ? fail_storage("read a Parquet file: DuckDB: %.*s", len, why)
-                          : fail_storage("write '%s': DuckDB: %.*s", parquet->aside.path, len, why);
+        exit_status = parquet->is_read ? fail_storage("read a Parquet file: DuckDB: %.*s", len, why)
+                                       : fail_storage("write the Parquet file '%s': DuckDB: %.*s",
+                                                      parquet->aside.path, len, why);
     }
     duckdb.destroy_result(&result);
     return exit_status;
@@ -297,9 +297,10 @@ static int run(struct parquet *parquet, struct buf *sql)
 static int copy_rows(struct parquet *parquet, const char *from)
 {
     struct buf sql = {0};
-    int exit_status = write_copy(&sql, from, parquet->aside.name) == ANNAL_OK
-                          ? run(parquet, &sql)
-                          : fail_storage("write '%s': out of memory", parquet->aside.path);
+    int exit_status =
+        write_copy(&sql, from, parquet->aside.name) == ANNAL_OK
+            ? run(parquet, &sql)
+            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
     annal__buf_done(&sql);
     return exit_status;
 }
@@ -329,9 +330,10 @@ static int prove_merge(struct parquet *parquet, const char *from)
             "SELECT CASE WHEN (SELECT (count(*), sum(hash(f)::HUGEINT)) FROM %s f) = (SELECT "
             "(count(*), sum(hash(f)::HUGEINT)) FROM %s f) THEN 1 ELSE error('other rows') END",
             from, made.ptr);
-    int exit_status = status == ANNAL_OK
-                          ? run(parquet, &sql)
-                          : fail_storage("write '%s': out of memory", parquet->aside.path);
+    int exit_status =
+        status == ANNAL_OK
+            ? run(parquet, &sql)
+            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
     annal__buf_done(&sql);
     annal__buf_done(&made);
     return exit_status;
@@ -340,9 +342,10 @@ static int prove_merge(struct parquet *parquet, const char *from)
 int parquet_merge(struct parquet *parquet, const char *const *paths, size_t count)
 {
     struct buf from = {0};
-    int exit_status = write_files(&from, paths, count) == ANNAL_OK
-                          ? copy_rows(parquet, from.ptr)
-                          : fail_storage("write '%s': out of memory", parquet->aside.path);
+    int exit_status =
+        write_files(&from, paths, count) == ANNAL_OK
+            ? copy_rows(parquet, from.ptr)
+            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
     if (exit_status == 0)
         exit_status = prove_merge(parquet, from.ptr);
     annal__buf_done(&from);
@@ -365,9 +368,10 @@ int parquet_lines(struct parquet *parquet, const char *const *paths, size_t coun
     if (status == ANNAL_OK)
         status = annal__buf_printf(&copy, " (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '', "
                                           "ESCAPE '', USE_TMP_FILE false)");
-    int exit_status = status == ANNAL_OK
-                          ? run(parquet, &copy)
-                          : fail_storage("write '%s': out of memory", parquet->aside.path);
+    int exit_status =
+        status == ANNAL_OK
+            ? run(parquet, &copy)
+            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
     annal__buf_done(&from);
     annal__buf_done(&copy);
     return exit_status == 0 ? target_aside_finish(&parquet->aside) : exit_status;

@@ -33,7 +33,8 @@ struct parquet_rows {
     struct seen *seen;
     uint64_t rows;
 
-    /* State while the rows are read. */
+    /* State while the rows are passed to the Parquet writer; given is the number of rows already
+     * passed. */
     uint64_t given;
     annal_value *values;
     struct buf *bytes; /* bytes of the current row, for each column */
@@ -41,8 +42,9 @@ struct parquet_rows {
 
 static int fail_io(const char *what)
 {
-    return fail_storage("%s the rows whose column types are not known yet: %s", what,
-                        strerror(errno));
+    return fail_storage(
+        "write a Parquet file: cannot %s the temporary file that holds the rows: %s", what,
+        strerror(errno));
 }
 
 /* ---- The file ---- */
@@ -66,11 +68,11 @@ int parquet_rows_new(const struct parquet *parquet, struct parquet_rows **out)
 {
     struct parquet_rows *rows = annal__zalloc(sizeof *rows);
     if (rows == NULL)
-        return fail_storage("collect rows: out of memory");
+        return fail_storage("collect the rows of a Parquet file: out of memory");
     int fd = open_unnamed(parquet_directory(parquet));
     rows->file = fd >= 0 ? fdopen(fd, "w+") : NULL;
     if (rows->file == NULL) {
-        int exit_status = fail_io("create a file for");
+        int exit_status = fail_io("create");
         if (fd >= 0)
             close(fd);
         annal__free(rows);
@@ -145,7 +147,7 @@ int parquet_rows_columns(void *arg, const annal_row *row)
         rows->columns[i].name = rows->names[i];
         good = rows->names[i] != NULL;
     }
-    return good ? 0 : fail_storage("collect rows: out of memory");
+    return good ? 0 : fail_storage("collect the rows of a Parquet file: out of memory");
 }
 
 /* ---- Types ---- */
@@ -226,7 +228,7 @@ int parquet_rows_row(void *arg, const annal_row *row)
     for (size_t i = 0; i < row->count; i++) {
         look(&rows->seen[i], &row->values[i]);
         if (!write_value(rows->file, &row->values[i]))
-            return fail_io("keep");
+            return fail_io("write to");
     }
     rows->rows++;
     return 0;
@@ -269,7 +271,7 @@ static int next_row(void *arg, const annal_value **out_values)
 int parquet_rows_write(struct parquet_rows *rows, struct parquet *parquet)
 {
     if (fflush(rows->file) != 0 || fseeko(rows->file, 0, SEEK_SET) != 0)
-        return fail_io("keep");
+        return fail_io("write to");
     for (size_t i = 0; i < rows->count; i++)
         rows->columns[i].type = type_of(&rows->seen[i]);
     return parquet_write(parquet, rows->columns, rows->count, next_row, rows);

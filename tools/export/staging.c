@@ -103,19 +103,23 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
     uint64_t name = key;
     staging->stage_lock = -1;
     if (key == 0 && getrandom(&name, sizeof name, 0) != (ssize_t)sizeof name)
-        return annal__fail_errno(staging->err, "import: cannot choose a random name");
+        return annal__fail_errno(staging->err,
+                                 "import: cannot choose a random name for a temporary directory");
     if (annal__buf_printf(&staging->stage, "%s/" STAGE "%016" PRIx64,
                           annal_store_path(staging->store), name) < 0 ||
         annal__buf_cstr(&staging->stage) == NULL)
         return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
     if (mkdir(staging->stage.ptr, 0700) < 0 && (key == 0 || errno != EEXIST))
-        return annal__fail_errno(staging->err, "cannot create %s", staging->stage.ptr);
+        return annal__fail_errno(staging->err, "cannot create the directory %s",
+                                 staging->stage.ptr);
     staging->stage_lock = lock_directory(staging->stage.ptr);
     if (staging->stage_lock < 0 && errno == EWOULDBLOCK)
-        return annal__fail(staging->err, ANNAL_ERR_BUSY, "another process pulls into %s",
+        return annal__fail(staging->err, ANNAL_ERR_BUSY,
+                           "the directory %s is in use: a process is already pulling this session; "
+                           "wait until that process has ended",
                            staging->stage.ptr);
     if (staging->stage_lock < 0)
-        return annal__fail_errno(staging->err, "cannot lock %s", staging->stage.ptr);
+        return annal__fail_errno(staging->err, "cannot lock the directory %s", staging->stage.ptr);
     staging_remove_stale(staging->store);
     annal_status status = make_directory(staging, "events");
     if (status == ANNAL_OK)
@@ -273,11 +277,11 @@ static annal_status prove_artifact(struct staging *staging, const struct bundle_
     annal_status status =
         annal_artifact_read(staging->staged, annal_slice_of(artifact->session),
                             annal_slice_of(artifact->name), spend, staging, &info, staging->err);
-    return status != ANNAL_ERR_LIMIT
-               ? status
-               : annal__fail(staging->err, status,
-                             "%s: its artifacts unpack to more than %d GiB and %d times its size",
-                             staging->from, UNPACK_GIB, UNPACK_RATIO);
+    return status != ANNAL_ERR_LIMIT ? status
+                                     : annal__fail(staging->err, status,
+                                                   "%s: the artifacts unpack to more than %d GiB "
+                                                   "and %d times the size of the bundle",
+                                                   staging->from, UNPACK_GIB, UNPACK_RATIO);
 }
 
 static annal_status prove_all(struct staging *staging)
@@ -403,7 +407,7 @@ static annal_status move_in(struct staging *staging)
     return status;
 }
 
-/* Prove that the store now has the sessions, by reading them again. */
+/* Prove that the store contains the sessions now, by reading them again. */
 static annal_status prove_here(struct staging *staging)
 {
     annal_status status = annal__unapplied_settle(staging->store, staging->err);

@@ -14,7 +14,7 @@
 /* Limit of the unpacked artifacts of a bundle: 1 GiB plus 100 times the size of the bundle. */
 enum { UNPACK_GIB = 1, UNPACK_RATIO = 100 };
 
-/* What the store has of a session in the bundle: nothing, the same events, or only the first
+/* How much of a bundle's session the store contains: nothing, the same events, or only the first
  * ones. */
 enum standing { STANDS_NOT, STANDS_SAME, STANDS_SHORTER };
 
@@ -25,7 +25,8 @@ struct staging {
     annal_error *err;
 
     struct buf stage; /* path of the staging directory */
-    int stage_lock;   /* descriptor of that directory, which is locked; -1 if it does not exist */
+    /* descriptor of the staging directory, which is locked; -1 if the directory does not exist */
+    int stage_lock;
     annal_store *staged;
     enum standing *standings;
     const struct bundle_session **by_id; /* sessions of the bundle, sorted by id */

@@ -81,7 +81,7 @@ static void take_back(struct summary *summary, const annal_event *event)
                              event);
 }
 
-/* Note a time. Times 0 and 1 are how importers write an unknown time. */
+/* Record a time. Times 0 and 1 are how importers write an unknown time. */
 static void take_time(struct summary *summary, int64_t ts_us)
 {
     if (ts_us == 0 || ts_us == 1)

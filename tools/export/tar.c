@@ -169,15 +169,15 @@ static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
     const char *why = archive_error_string(reader->archive);
     errno = reader->read_errno;
     if (errno != 0)
-        return annal__fail_errno(err, "cannot read '%s'", reader->name);
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", reader->name,
+        return annal__fail_errno(err, "cannot read the bundle '%s'", reader->name);
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "cannot read the bundle '%s': %s", reader->name,
                        why != NULL ? why : "unknown error");
 }
 
 static annal_status refuse(const struct tar_reader *reader, const char *why, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not a complete bundle: %s", reader->name,
-                       why);
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "the file '%s' is not a complete bundle: %s",
+                       reader->name, why);
 }
 
 static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t hash[SHA256_BYTES],
@@ -191,9 +191,9 @@ static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t
         size_t most = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
         ssize_t got = read(reader->fd, reader->piece, most);
         if (got < 0)
-            status = annal__fail_errno(err, "cannot read '%s'", reader->name);
+            status = annal__fail_errno(err, "cannot read the bundle '%s'", reader->name);
         else if (got == 0)
-            status = refuse(reader, "it was cut while it was read", err);
+            status = refuse(reader, "the file became shorter while annal read the file", err);
         else
             annal__sha256_add(sha256, reader->piece, (size_t)got);
         bytes -= got > 0 ? (uint64_t)got : 0;
@@ -208,22 +208,23 @@ static annal_status check_seal(struct tar_reader *reader, annal_error *err)
     uint8_t hash[SHA256_BYTES];
     char seal[SEAL_BYTES];
     if (fstat(reader->fd, &file) < 0)
-        return annal__fail_errno(err, "cannot read '%s'", reader->name);
+        return annal__fail_errno(err, "cannot read the bundle '%s'", reader->name);
     if (!S_ISREG(file.st_mode))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a file", reader->name);
+        return annal__fail(err, ANNAL_ERR_INVALID, "bundle '%s' is not a regular file",
+                           reader->name);
     uint64_t bytes = (uint64_t)file.st_size;
     if (bytes <= SEAL_BYTES)
-        return refuse(reader, "it is too short", err);
+        return refuse(reader, "the file is too short", err);
     reader->left = bytes - SEAL_BYTES;
     if (pread(reader->fd, seal, SEAL_BYTES, (off_t)reader->left) != (ssize_t)SEAL_BYTES)
-        return annal__fail_errno(err, "cannot read '%s'", reader->name);
+        return annal__fail_errno(err, "cannot read the bundle '%s'", reader->name);
     if (memcmp(seal, SEAL_HEAD MAGIC, 16) != 0)
-        return refuse(reader, "it does not end with a seal", err);
+        return refuse(reader, "the file does not end with a seal", err);
     annal_status status = hash_file(reader, reader->left, hash, err);
     if (status == ANNAL_OK && memcmp(seal + 16, hash, sizeof hash) != 0)
-        status = refuse(reader, "its bytes were changed after it was sealed", err);
+        status = refuse(reader, "the bytes were changed after the bundle was sealed", err);
     if (status == ANNAL_OK && lseek(reader->fd, 0, SEEK_SET) < 0)
-        status = annal__fail_errno(err, "cannot read '%s'", reader->name);
+        status = annal__fail_errno(err, "cannot read the bundle '%s'", reader->name);
     return status;
 }
 
@@ -239,7 +240,8 @@ annal_status tar_reader_open(const char *path, const char *name, struct tar_read
     reader->name = name;
     reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (reader->fd < 0)
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "open '%s': %s", name, strerror(errno));
+        status =
+            annal__fail(err, ANNAL_ERR_NOTFOUND, "open the bundle '%s': %s", name, strerror(errno));
     if (status == ANNAL_OK)
         status = check_seal(reader, err);
     if (status == ANNAL_OK && (reader->archive = archive_read_new()) == NULL)
@@ -270,7 +272,8 @@ annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t
         archive_entry_hardlink(entry) != NULL || archive_entry_symlink(entry) != NULL ||
         !archive_entry_size_is_set(entry) || archive_entry_size(entry) < 0)
         return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "'%s' contains something that is not a plain file", reader->name);
+                           "bundle '%s' contains an entry that is not a regular file",
+                           reader->name);
     *out_name = name;
     *out_bytes = (uint64_t)archive_entry_size(entry);
     return ANNAL_OK;

@@ -29,7 +29,8 @@ bool turn_list_add(struct turn_list *turns, uint64_t seq, int64_t ts_us);
 /* Return the turn that event seq began; NULL if it began none. */
 struct turn_span *turn_list_find(const struct turn_list *turns, uint64_t seq);
 
-/* Extend a turn so that it covers start_us to end_us. Does nothing if seq began no turn. */
+/* Extend the turn that event seq began so that it covers start_us to end_us. Do nothing if seq
+ * began no turn. */
 void turn_list_widen(const struct turn_list *turns, uint64_t seq, int64_t start_us, int64_t end_us);
 
 void turn_list_done(struct turn_list *turns);

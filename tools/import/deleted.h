@@ -12,7 +12,7 @@
 
 struct deleted;
 
-/* Note that a session was deleted. If that fails, print a message. */
+/* Record in STORE/deleted.txt that a session was deleted. If that fails, print a message. */
 void deleted_note(const annal_store *store, annal_slice session);
 
 /* Read the deleted sessions. NULL: no session was deleted, or out of memory. */

@@ -18,12 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* limits of how much of a log is read */
+/* maximum number of lines of a log that are read to detect its kind */
 #define LINES_MAX    64
 #define LINES_FEW    8
 #define BYTES_MAX    ((size_t)4 << 20)
 #define SURE_OF_RUNS 100
-/* below this value an importer can read the lines, but does not know them */
+/* If no importer is at least this sure (of 100), the importers can read the lines, but do not know
+ * them. */
 #define SURE_ENOUGH 20
 
 static annal_status read_begin(int fd, struct buf *out, annal_error *err)
@@ -31,10 +32,11 @@ static annal_status read_begin(int fd, struct buf *out, annal_error *err)
     annal__buf_clear(out);
     while (out->len < BYTES_MAX) {
         if (annal__buf_reserve(out, 65536) < 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "read the head of a log: out of memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM,
+                               "read the beginning of the log: out of memory");
         ssize_t got = pread(fd, out->ptr + out->len, 65536, (off_t)out->len);
         if (got < 0)
-            return annal__fail_errno(err, "cannot be read");
+            return annal__fail_errno(err, "cannot read the log");
         if (got == 0)
             break;
         out->len += (size_t)got;
@@ -65,8 +67,8 @@ static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX], s
     return count;
 }
 
-/* Ask an importer how sure it is, by the first lines of a log. If it is surer than out->sure,
- * replace *out. */
+/* Run the section "-- detect" of an importer on the first lines of a log. If it is surer than
+ * out->sure, store the importer in *out. */
 static annal_status ask_of(annal_import **spare, const struct importer *importer, const char *path,
                            size_t lines_max, struct buf *begin, struct detected *out,
                            annal_error *err)
@@ -123,7 +125,8 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
 {
     struct buf begin = {0};
     struct stat st;
-    annal_status status = stat(path, &st) < 0 ? annal__fail_errno(err, "'%s'", path) : ANNAL_OK;
+    annal_status status =
+        stat(path, &st) < 0 ? annal__fail_errno(err, "query the log '%s'", path) : ANNAL_OK;
     *out = (struct detected){0};
     for (size_t i = 0; status >= 0 && importer_texts[i].kind != NULL; i++) {
         struct importer importer;
@@ -151,7 +154,8 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
 
 #define HEAD_BYTES ((size_t)1 << 20)
 
-/* Append the value of the first member of "-- session:" that is a string or a number. */
+/* Append the session id of a line: the value of the first member listed in "-- session:" that is a
+ * string or a number. */
 static annal_status add_session(const struct importer *importer, annal_slice line, struct buf *out)
 {
     char path[64];
@@ -175,7 +179,7 @@ annal_status detect_session(const struct importer *importer, int fd, struct buf 
     struct buf head = {0};
     bool at_end = importer_word(importer, "session", &at).len == 0;
     annal_status status = ANNAL_OK;
-    /* the first line is read as a whole, up to the limit of a line */
+    /* read until the first line is complete, up to the maximum size of a line */
     while (!at_end && status == ANNAL_OK && out->len == 0 &&
            head.len < (seen == 0 ? ANNAL_IMPORT_LINE_BYTES_MAX : HEAD_BYTES)) {
         status = annal__buf_reserve(&head, 65536);
@@ -193,22 +197,25 @@ annal_status detect_session(const struct importer *importer, int fd, struct buf 
         searched = head.len;
     }
     annal__buf_done(&head);
-    return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "read the session id in the log: out of memory")
+                      : ANNAL_OK;
 }
 
 void detect_say_left_out(const char *path, bool plain)
 {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
-        say("'%s' is empty: left out", path);
+        say("the file '%s' is empty: left out", path);
     else
-        say("'%s' is of an unknown kind: left out%s", path,
-            plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads" : "");
+        say("the log '%s' is of an unknown kind: left out%s", path,
+            plain ? "; the file contains JSON lines, which 'annal import jsonl --map ...' reads"
+                  : "");
 }
 
 void detect_say_other(const char *path, const char *kind)
 {
-    say("'%s' has the name of a log of %s, but other content: left out", path, kind);
+    say("the file '%s' has the name of a log of %s, but not the content of such a log: left out",
+        path, kind);
 }
 
 bool detect_directory(const char *path)

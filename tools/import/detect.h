@@ -15,13 +15,13 @@ struct detected {
     struct importer importer; /* surest importer; kind NULL: no importer knows the log */
     enum container container;
     int sure;   /* how sure the importer is, 1 to 100; 0: kind NULL */
-    bool whole; /* whether a document is complete */
+    bool whole; /* whether the log is a complete JSON document */
     /* whether no importer knows the log, but its lines are JSON, which jsonl reads with --map */
     bool plain;
 };
 
-/* Detect the importer of a log. Set *spare to NULL before the first call; it speeds up the next
- * call. Pass it to annal_import_close() at the end. */
+/* Detect the importer of a log, by its first lines. *spare, NULL before the first call, keeps an
+ * importer for the next call, which is then faster; pass it to annal_import_close() at the end. */
 annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
                         annal_error *err);
 
@@ -44,8 +44,8 @@ annal_status detect_session(const struct importer *importer, int fd, struct buf 
 /* Print that a log is left out because of its content. */
 void detect_say_other(const char *path, const char *kind);
 
-/* Return whether a directory is one log of an importer, or whether the name of a file is a log's
- * name. */
+/* detect_directory(): return whether the directory as a whole is one log of some importer.
+ * detect_wants_file(): return whether the name of a file is that of a log of some importer. */
 bool detect_directory(const char *path);
 bool detect_wants_file(const char *path);
 
@@ -53,16 +53,14 @@ bool detect_wants_file(const char *path);
  * databases have other names than their program usually gives them. */
 bool detect_database(const struct importer *importer, const char *path);
 
-/* Return whether a file has the name of a file that a program keeps beside its logs; or of a text
- * that belongs to a log. */
+/* Return whether the name is that of a file that a program keeps beside its logs, or of a text that
+ * belongs to a log. */
 bool detect_keeps_beside(const char *path);
 
 bool detect_wants_text(const char *path);
 
-/*
- * Find whether a file that was chosen by its name is not a log of this kind, but another file of
- * the program. If it cannot be read, *out_other is false.
- */
+/* Find out whether a file that was chosen by its name is not a log of this kind, but another file
+ * of the same program. *out_other is false if the file cannot be read. */
 annal_status detect_is_other(annal_import **spare, const struct importer *importer,
                              const char *path, bool *out_other, annal_error *err);
 

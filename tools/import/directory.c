@@ -32,8 +32,11 @@ static annal_status find_files(const char *path, annal_slice pattern, glob_t *ou
     int rc = glob_text != NULL ? glob(glob_text, 0, NULL, out) : GLOB_NOSPACE;
     annal__buf_done(&text);
     if (rc == GLOB_NOSPACE)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "list the files of a log: out of memory");
-    return rc == GLOB_ABORTED ? annal__fail_errno(err, "list the files of a log") : ANNAL_OK;
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "list the files in the directory '%s' of a log: out of memory", path);
+    return rc == GLOB_ABORTED
+               ? annal__fail_errno(err, "list the files in the directory '%s' of a log", path)
+               : ANNAL_OK;
 }
 
 bool directory_is_log(const struct importer *importer, const char *path)
@@ -80,8 +83,8 @@ static void make_one_line(struct buf *text)
             text->ptr[i] = ' ';
 }
 
-/* Write a file that is too large as one line, without checking it: the importer shortens the line,
- * or keeps it in pieces. */
+/* Write a file that is too large to be checked as one line. The importer then stores its long
+ * strings as artifacts, or keeps the line in pieces. */
 static void write_unchecked(FILE *file, annal_slice head, struct buf *text, FILE *lines)
 {
     rewind(file);
@@ -102,9 +105,10 @@ static annal_status write_value(FILE *file, const char *path, annal_slice head, 
     bool valid = status >= 0 && annal__json_check(annal__buf_slice(&text), ANNAL_DATA_DEPTH_MAX - 8,
                                                   NULL) == JSON_VALID;
     if (ferror(file))
-        status = annal__fail_errno(err, "'%s'", path);
+        status = annal__fail_errno(err, "read the file '%s' of the log", path);
     else if (status == ANNAL_ERR_NOMEM)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
+        status =
+            annal__fail(err, ANNAL_ERR_NOMEM, "read the file '%s' of the log: out of memory", path);
     else
         status = !valid && only_whole ? ANNAL_END : ANNAL_OK;
     if (status == ANNAL_OK && too_large) {
@@ -128,7 +132,7 @@ annal_status directory_write_file(const char *path, annal_slice head, bool only_
     annal_status status = ANNAL_OK;
     FILE *file = fopen(path, "re");
     if (file == NULL && errno != ENOENT)
-        return annal__fail_errno(err, "'%s'", path);
+        return annal__fail_errno(err, "read the file '%s' of the log", path);
     if (out_there != NULL)
         *out_there = file != NULL;
     if (file != NULL) {
@@ -149,7 +153,8 @@ static annal_status write_file(const char *path, const char *name, bool only_who
     if (status >= 0)
         status = annal__buf_append(&head, ",\"value\":", 9);
     if (status < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
+        status =
+            annal__fail(err, ANNAL_ERR_NOMEM, "read the file '%s' of the log: out of memory", path);
     else
         status = directory_write_file(path, annal__buf_slice(&head), only_whole, lines, NULL, err);
     annal__buf_done(&head);

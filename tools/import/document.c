@@ -59,14 +59,15 @@ struct walk {
     const struct visitor *visitor;
     const char *at, *end;
     int depth;
-    char kinds[KEYS_MAX];       /* '{' or '[' of each depth, from 1 */
+    /* opening bracket at each depth of the current value; the outermost is kinds[1] */
+    char kinds[KEYS_MAX];
     annal_slice keys[KEYS_MAX]; /* name of the current member at each depth */
     /* depth of the split array that is being read; 0: outside of such an array */
     int split_depth;
-    annal_slice path;  /* path of this array in the directive, such as $.messages */
-    const char *array; /* '[' of this array */
-    const char *item;  /* beginning of the current item, or NULL */
-    uint64_t index;    /* index of the current item */
+    annal_slice path;  /* path of the split array as written in the directive, such as $.messages */
+    const char *array; /* place of the array's '[' */
+    const char *item;  /* place at which the current item begins, or NULL between items */
+    uint64_t index;    /* index of the current item in the array, from 0 */
 };
 
 /* Return whether the current value has this path. The value of "$.a.b" is at depth 3, in the
@@ -190,25 +191,25 @@ static annal_status map_copy(struct document *document, int fd, annal_error *err
     annal_status status = ANNAL_OK;
     off_t at = 0;
     if (copy == NULL || bytes == NULL)
-        status = annal__fail_errno(err, "create a temporary file");
+        status = annal__fail_errno(err, "create a temporary file for a copy of the log");
     while (status >= 0) {
         ssize_t got = pread(fd, bytes, COPY_BYTES, at);
         if (got == 0)
             break;
         if (got < 0)
-            status = annal__fail_errno(err, "cannot be read");
+            status = annal__fail_errno(err, "cannot read the log");
         else if (fwrite(bytes, 1, (size_t)got, copy) != (size_t)got)
-            status = annal__fail_errno(err, "write a temporary file");
+            status = annal__fail_errno(err, "write a temporary copy of the log");
         at += got;
     }
     if (status >= 0 && (fflush(copy) != 0 || fstat(fileno(copy), &st) < 0))
-        status = annal__fail_errno(err, "write a temporary file");
+        status = annal__fail_errno(err, "write a temporary copy of the log");
     if (status >= 0 && st.st_size > 0) {
         document->map_bytes = (size_t)st.st_size;
         document->map = mmap(NULL, document->map_bytes, PROT_READ, MAP_PRIVATE, fileno(copy), 0);
         if (document->map == MAP_FAILED) {
             document->map = NULL;
-            status = annal__fail_errno(err, "map a temporary file");
+            status = annal__fail_errno(err, "map a temporary copy of the log");
         }
     }
     if (copy != NULL)
@@ -292,9 +293,10 @@ void document_put_on_one_line(annal_slice json, FILE *lines)
 
 struct writing {
     FILE *lines;
-    annal_slice only; /* write only items of this array; empty: all arrays */
-    const char *done; /* end of the text that was written or replaced */
-    size_t left;      /* number of items that may still be written */
+    /* path of the only array whose items are written; empty: the items of all arrays */
+    annal_slice only;
+    const char *done; /* end of the part of the document that was handled already */
+    size_t left;      /* maximum number of items to write from here on */
 };
 
 static void put_on_one_line(FILE *lines, const char *begin, const char *end)
@@ -426,5 +428,5 @@ annal_status document_write_lines(const struct document *document, size_t items_
                                                   .arg = &writing});
         put_rest(&writing, end);
     }
-    return !ferror(lines) ? ANNAL_OK : annal__fail_errno(err, "write a temporary file");
+    return !ferror(lines) ? ANNAL_OK : annal__fail_errno(err, "write a temporary copy of the log");
 }

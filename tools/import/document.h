@@ -32,8 +32,9 @@ struct document {
      * incomplete */
     bool known;
     annal_slice text;
-    size_t sound; /* number of bytes before the first error in text */
-    void *map;    /* private copy of the file, which no process can truncate */
+    /* number of bytes of the text before its first error; the size of the text if it is valid */
+    size_t sound;
+    void *map; /* private copy of the file, which no process can truncate */
     size_t map_bytes;
 };
 

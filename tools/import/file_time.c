@@ -90,7 +90,7 @@ annal_status file_time_say_source(struct buf *bytes, const char *path, size_t *i
     char *absolute = realpath(path, NULL);
     size_t at = bytes->len, len = data.len - 1; /* without the closing brace */
     (void)gethostname(host, sizeof host - 1);
-    /* so that the append does not move data */
+    /* reserve the space first, so that appending does not move the data that is read */
     annal_status status = annal__buf_reserve(bytes, len);
     if (status >= 0)
         status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);

@@ -25,7 +25,7 @@ static void leave_out(struct logs *logs, const char *path, const char *why)
 {
     logs->left_out++;
     if (!logs->quiet)
-        say("import '%s': %s; it is left out", path, why);
+        say("import '%s': %s; this path is left out", path, why);
 }
 
 static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool named)
@@ -34,7 +34,7 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool nam
     struct log *log = copy == NULL ? NULL : annal__array_add(&logs->all, &logs->count, sizeof *log);
     if (log == NULL) {
         annal__free(copy);
-        return fail_storage("out of memory");
+        return fail_storage("find the logs to import: out of memory");
     }
     *log = (struct log){copy, bytes, named, *logs->importer};
     logs->bytes += bytes;
@@ -45,7 +45,8 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool nam
 struct place_in_walk {
     int depth;   /* number of directories between the path from the user and this path */
     bool hidden; /* whether a directory above has a name that begins with a dot */
-    /* whether the path was reached by a link: only files that were not found before are added */
+    /* whether the path was reached by a symbolic link; then only files that were not found before
+     * are added */
     bool linked;
 };
 
@@ -96,7 +97,7 @@ static int find_in_directory(struct logs *logs, const char *path, struct place_i
         place.hidden = at.hidden || name[0] == '.';
         annal__buf_clear(&below);
         if (wanted && annal__buf_printf(&below, "%s/%s", path, name) < 0)
-            exit_status = fail_storage("out of memory");
+            exit_status = fail_storage("find the logs to import: out of memory");
         else if (wanted)
             exit_status = find_at(logs, annal__buf_cstr(&below), place);
         free(names[i]);
@@ -149,7 +150,8 @@ static int find_below(struct logs *logs, const char *path, const struct stat *st
     return EXIT_DONE;
 }
 
-/* Remember a file. Return 1 if it was found before, 0 if it is new, -1 if out of memory. */
+/* Add a file or directory to those that were found, by device and inode. Return 1 if it was found
+ * before, 0 if it is new, -1 if out of memory. */
 static int note_found(struct logs *logs, const struct stat *st)
 {
     const struct found new = {st->st_dev, st->st_ino};
@@ -172,20 +174,23 @@ static int keep_link(struct logs *logs, const char *path)
         copy == NULL ? NULL : annal__array_add(&logs->links, &logs->link_count, sizeof *link);
     if (link == NULL) {
         annal__free(copy);
-        return fail_storage("out of memory");
+        return fail_storage("find the logs to import: out of memory");
     }
     *link = copy;
     return EXIT_DONE;
 }
 
-/* Add a file: the user named it, or it has the name of a log. */
+/*
+ * Add a file to the logs if the user named it, or if its name is that of a log; otherwise count it.
+ */
 static int find_file(struct logs *logs, const char *path, const struct stat *st, int depth)
 {
     if (!S_ISREG(st->st_mode))
-        leave_out(logs, path, "neither a file nor a directory");
+        leave_out(logs, path, "the path is neither a file nor a directory");
     else if (depth == 0 && logs->importer->kind != NULL && runs_is_importer(logs->importer) &&
              !is_branch_of_run(path))
-        leave_out(logs, path, "neither a run nor the .json of a branch");
+        leave_out(logs, path,
+                  "the path is neither the directory of a run nor the .json file of a branch");
     else if (access(path, R_OK) != 0)
         leave_out(logs, path, strerror(errno));
     else
@@ -211,7 +216,7 @@ static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
     }
     int known = note_found(logs, &st);
     if (known < 0)
-        return fail_storage("out of memory");
+        return fail_storage("find the logs to import: out of memory");
     if (known > 0 && at.linked)
         return EXIT_DONE;
     return S_ISDIR(st.st_mode) ? find_below(logs, path, &st, at)

@@ -20,7 +20,8 @@ struct logs {
     } * all;
     size_t count;
     uint64_t bytes;
-    /* importer of the current place; kind NULL: detect it for each log */
+    /* importer of the place that is being searched; if its kind is NULL, the importer of each log
+     * is detected */
     const struct importer *importer;
     const char *store; /* directory to skip, or NULL */
     bool quiet;        /* whether to leave out unreadable files without a message */
@@ -41,7 +42,7 @@ struct logs {
         ino_t inode;
     } * found; /* device and inode of everything that was found */
     size_t found_count;
-    struct places places; /* index of `found` */
+    struct places places; /* hash table of the entries of `found` */
     char **links;         /* links below a directory that are not followed yet */
     size_t link_count;
 };
@@ -57,7 +58,7 @@ int find_logs(struct logs *logs, const char *path);
 /* Add the logs at a path that was found below a directory: a file must have the name of a log. */
 int find_logs_below(struct logs *logs, const char *path);
 
-/* Free the state that only the search needs, after the last path. */
+/* After the last path, free the members that only the search needs. */
 void find_logs_all(struct logs *logs);
 
 void find_logs_done(struct logs *logs);

@@ -32,65 +32,80 @@
 #include <unistd.h>
 
 #define LIVE_MAX 32
-/* maximum memory of the importers of open logs; less if there are many logs, which need LOG_BYTES
- * each */
+/* Maximum memory of the importers of open logs, in bytes. LOG_BYTES for each followed log are
+ * subtracted from it, but LIVE_BYTES_LEAST always remain. */
 #define LIVE_BYTES       ((size_t)20 << 20)
 #define LIVE_BYTES_LEAST ((size_t)4 << 20)
 #define LOG_BYTES        ((size_t)800)
 #define POLL_US          ((int64_t)2000000)
 #define QUIET_US         ((int64_t)5000000)
 #define RETRY_US         ((int64_t)1000000)
-#define GAP_US           ((int64_t)10000)    /* minimum time between two reads of a log */
-#define LINGER_US        ((int64_t)10000000) /* how long a moved file may still be written */
-/* interval of the checks of a moved file, for which inotify may report nothing */
+#define GAP_US           ((int64_t)10000) /* minimum time in us between two reads of a log */
+/* how long a moved file is read after its last new line, in us */
+#define LINGER_US ((int64_t)10000000)
+/* interval in us of the checks of a moved file, for which inotify may report nothing */
 #define MOVED_US ((int64_t)250000)
 #define DEEP_MAX 4 /* maximum depth of directories in a log that is a directory */
-/* pause after a check of all logs, as a multiple of the check's duration, if inotify reports every
- * change, and if not */
+/* Pause after a check of all logs, as a multiple of the check's duration: HEARING_PAUSE if inotify
+ * reports every change, else DEAF_PAUSE. */
 #define HEARING_PAUSE 1000
 #define DEAF_PAUSE    20
-#define COPY_US       ((int64_t)25000) /* pause after the last write before the log is copied */
+/* pause in us between the last write to a log and its copy */
+#define COPY_US       ((int64_t)25000)
 #define COPY_PAUSE_US ((int64_t)100000)
-#define COPY_RETRY_US ((int64_t)10000000) /* pause after a failure */
-#define APPEARED_MAX  64                  /* if more paths appear, all places are searched */
-#define PATH_SIZE     4608
+#define COPY_RETRY_US ((int64_t)10000000) /* pause in us after a copy that failed */
+/*
+ * maximum number of new paths that are searched one by one; if more appear, all places are searched
+ */
+#define APPEARED_MAX 64
+#define PATH_SIZE    4608
 
 /* an open log and its counts */
 struct reading {
-    struct import_job *job; /* NULL: the log is not open */
+    struct import_job *job; /* import of the open log, or NULL if the log is not open */
     struct follow_totals totals;
 };
 
 struct followed {
     char *path;
-    struct importer importer; /* kind NULL until the kind is known */
-    bool is_chosen;           /* whether the kind is given by the place, not detected */
-    bool named;               /* whether the user named the log */
+    /* importer of the log; its kind is NULL until the kind of the log is detected */
+    struct importer importer;
+    /* whether the place of the log, not its content, determines its kind */
+    bool is_chosen;
+    bool named; /* whether the user named the log */
     struct reading now;
     struct reading moved; /* the file that was at path before it was replaced */
     /* time in us at which the last new line of the moved file was read */
     int64_t moved_us;
-    int64_t moved_due_us;        /* time of the next check of the moved file, in us */
-    struct follow_totals before; /* counts of the files at path before `moved` */
-    /* stamp_of() the log at the last read; 0: the log does not exist */
+    int64_t moved_due_us; /* time of the next check of the moved file, in us */
+    /* counts of the older files that were at path before the file in `moved` */
+    struct follow_totals before;
+    /* result of stamp_of() when the log was last read; 0: the log did not exist */
     uint64_t stamp;
     int64_t changed_us;         /* time in us at which a change was noticed */
     int64_t due_us;             /* earliest time of the next read, in us */
-    struct import_report *read; /* sessions of the log, while it waits to be copied; else NULL */
-    int64_t copy_due_us;        /* time of the next copy, in us */
-    int64_t copied_us;          /* earliest time of the next copy, in us */
+    struct import_report *read; /* sessions of the log, if it must be copied; else NULL */
+    int64_t copy_due_us;        /* time in us at which the log is copied, if `read` is not NULL */
+    /* end of the pause after the last copy, in us; the next copy is not made before */
+    int64_t copied_us;
     bool is_changed;
     /* whether the log is incomplete, and waits until it changes or was not written for QUIET_US */
     bool is_half;
     bool was_read;
     bool was_refused;
-    bool was_not_copied; /* the last copy failed */
-    bool copies_first;   /* it was replaced: the copy comes before the import */
-    bool was_unknown;    /* its unknown layout was reported */
-    bool is_empty;       /* nothing else was found in it so far */
-    bool is_other;       /* it is not a log of its kind */
-    bool waits;          /* its first line is incomplete */
-    bool rests;          /* quiet for QUIET_US: rule 7 */
+    bool was_not_copied; /* whether the last copy failed, which was reported */
+    /* whether the log was replaced, so that it is copied before it is imported */
+    bool copies_first;
+    bool was_unknown; /* whether the log has an unknown layout, which was reported */
+    /* whether the log has an unknown layout and no content that its importer knows */
+    bool is_empty;
+    /* whether the content shows that the file is not a log of the kind that its name suggests */
+    bool is_other;
+    /* whether the log was closed before its first complete line, and must be opened again */
+    bool waits;
+    /* whether the events that only the end shows must be added after QUIET_US without a write: rule
+     * 7 */
+    bool rests;
 };
 
 struct follow {
@@ -107,10 +122,10 @@ struct follow {
     struct places places; /* index of logs by path */
     size_t live_max;      /* maximum number of open logs */
     size_t left;          /* number of logs that were not read for the first time yet */
-    bool has_passed;      /* whether all logs were read once */
+    bool has_passed;      /* whether the first pass, which reads each log once, has ended */
     int64_t due_us;       /* time in us before which no log must be read; 0: unknown */
     bool search;          /* whether to search all places for new logs */
-    int64_t search_us;    /* earliest time of the search, in us */
+    int64_t search_us;    /* time in us before which `search` has no effect */
     char **appeared;      /* paths that may be new logs, or directories with new logs */
     size_t appeared_count;
     int64_t found_us;   /* time of the next search for places of agents, in us */
@@ -167,7 +182,8 @@ static void add_stat(uint64_t *stamp, const char *name, const struct stat *st)
     *stamp = annal__hash(facts, sizeof facts, *stamp);
 }
 
-/* Return the sum of the stamps of the files. A sum does not depend on the order of the names. */
+/* Return a number that changes when a file below a log that is a directory changes: the sum of the
+ * files' stamps, which does not depend on the order of their names. */
 static uint64_t stamp_of_directory(const char *path, int depth)
 {
     uint64_t sum = 0;
@@ -193,8 +209,8 @@ static uint64_t stamp_of_directory(const char *path, int depth)
     return sum;
 }
 
-/* Return a number that changes when a log changes; 0: it does not exist. It includes the -wal and
- * -journal of a database, which are written before the database. */
+/* Return a number that changes when a log changes, or 0 if it does not exist. The number includes
+ * the -wal and -journal of a SQLite database, which are written before the database. */
 static uint64_t stamp_of(const char *path)
 {
     static const char *const beside[] = {"-wal", "-journal"};
@@ -289,7 +305,8 @@ static void watch_below(struct follow *follow, const char *path, int depth)
     closedir(directory);
 }
 
-/* Watch a file, also if path is a link to it, and its directory, in which it may be replaced. */
+/* Watch a file (path may be a link to it), and the directory of path, in which the file may be
+ * replaced. */
 static void watch_file(struct follow *follow, const char *path)
 {
     char directory[PATH_SIZE];
@@ -349,7 +366,8 @@ static annal_status search(struct follow *follow)
     find_logs_done(&found);
     if (follow->watch.refused != 0 && !follow->said_no_watch) {
         follow->said_no_watch = true;
-        say("import --follow: inotify: %s; logs are looked at every %d seconds",
+        say("import --follow: inotify cannot report changes of logs: %s; annal checks the logs "
+            "every %d seconds",
             strerror(follow->watch.refused), (int)(POLL_US / 1000000));
     }
     int64_t done_us = annal__clock_monotonic_us();
@@ -409,7 +427,7 @@ static annal_status search_appeared(struct follow *follow)
 
 /* ---- Notifications ---- */
 
-/* Note a change of the log with this path. Return false if no log has it. */
+/* Record a change of the log with this path. Return false if no followed log has this path. */
 static bool hear_of(struct follow *follow, annal_slice name)
 {
     struct followed *log = find_followed(follow, name);
@@ -418,8 +436,11 @@ static bool hear_of(struct follow *follow, annal_slice name)
     return log != NULL;
 }
 
-/* Note a change of the log at this path, of the database to which a -wal or -journal belongs, and
- * of logs that are directories around it. Return whether there was a log. */
+/*
+ * Record a change of each log that a change of this path concerns: the log at the path, the
+ * database to which the -wal or -journal at the path belongs, and logs that are directories above
+ * it. Return whether such a log is followed.
+ */
 static bool hear_path(struct follow *follow, const char *path)
 {
     static const char *const beside[] = {"-wal", "-journal"};
@@ -476,7 +497,7 @@ static annal_status check_all(struct follow *follow)
     }
     annal_status status = search(follow);
     unchanged_write(follow->unchanged);
-    (void)malloc_trim(0); /* give back the memory for the list of all files */
+    (void)malloc_trim(0); /* return the memory of the list of all files to the system */
     int64_t done_us = annal__clock_monotonic_us();
     int64_t pause_us =
         (done_us - begun_us) * (watch_is_sure(&follow->watch) ? HEARING_PAUSE : DEAF_PAUSE);
@@ -484,7 +505,7 @@ static annal_status check_all(struct follow *follow)
     return status;
 }
 
-/* Search for new logs, if it is time or if a path appeared. */
+/* Search for new logs, if a search was requested and its time has come, or if a path appeared. */
 static annal_status search_due(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
@@ -538,8 +559,8 @@ static void tell_unreadable(const struct followed *log, const struct import_repo
             log->path, lines, report->last_unreadable);
 }
 
-/* Report the events that were imported now: the difference from events_before, as the job counts
- * all events since it was opened. */
+/* Report the events that were imported since the last report. The job counts all events since it
+ * was opened; events_before of them were reported already. */
 static void tell(struct follow *follow, struct followed *log, struct reading *reading,
                  uint64_t events_before)
 {
@@ -554,7 +575,8 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     if (report.unreadable > unreadable)
         tell_unreadable(log, &report, report.unreadable - unreadable);
     if (report.damaged && !log->was_refused)
-        say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
+        say("import '%s': %s; the lines before the damage were imported", log->path,
+            report.damage.message);
     log->was_refused = report.damaged;
     if (!log->was_unknown)
         (void)import_say_unknown(&report, log->path, log->importer.kind);
@@ -565,8 +587,8 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     log->was_read = true;
 }
 
-/* Handle a failure. A failure of the store ends everything. A locked log is read again after
- * RETRY_US. Any other failure of a log is printed once, until the log was read. */
+/* Handle a failure to import a log. A failure of the store ends the command. A locked log is read
+ * again after RETRY_US. Any other failure is printed once, until the log can be read again. */
 static annal_status refuse(struct follow *follow, struct followed *log, bool of_store,
                            annal_status status, const annal_error *err)
 {
@@ -601,7 +623,8 @@ static void copy_done(struct followed *log)
     log->read = NULL;
 }
 
-/* Keep the ids of the journals that the copy belongs to in the report of the job. */
+/* After a copy, store the ids of the journals for which it was made in the report of the job, so
+ * that a later copy notices a deleted session. */
 static void keep_journals(struct followed *log)
 {
     struct import_report *report = log->now.job != NULL ? import_report(log->now.job) : NULL;
@@ -635,7 +658,7 @@ static void copy_now(struct follow *follow, struct followed *log, unsigned flags
         copy_done(log);
 }
 
-/* Note that a log must be copied after COPY_US. Before the first pass has ended, copy it now. */
+/* Record that a log must be copied after COPY_US; during the first pass, copy it now. */
 static void copy_later(struct follow *follow, struct followed *log,
                        const struct import_report *report, unsigned flags)
 {
@@ -659,7 +682,8 @@ static void copy_later(struct follow *follow, struct followed *log,
         copy_now(follow, log, flags);
 }
 
-/* A log that was replaced is copied first, because it is imported from its beginning. */
+/* Before a replaced log is imported from its beginning, let it be copied. Return whether the import
+ * must wait for the copy. */
 static bool copy_first(struct follow *follow, struct followed *log)
 {
     const struct import_report *report = import_report(log->now.job);
@@ -674,7 +698,7 @@ static bool copy_first(struct follow *follow, struct followed *log)
     return waits;
 }
 
-/* Make the copies of the first pass durable. */
+/* Sync the copies that were written during the first pass. */
 static void copy_sync(struct follow *follow)
 {
     annal_error err = {0};
@@ -731,8 +755,8 @@ static annal_status finish_live(struct follow *follow, struct followed *log)
     return status;
 }
 
-/* Return the open log that has not changed for the longest time, if no other log may be opened;
- * else NULL. */
+/* If no other log may be opened, because of the number of open logs or their memory, return the
+ * open log that has not changed for the longest time; else NULL. */
 static struct followed *find_oldest(const struct follow *follow)
 {
     struct followed *oldest = NULL;
@@ -751,7 +775,7 @@ static struct followed *find_oldest(const struct follow *follow)
     return live >= follow->live_max || bytes >= room ? oldest : NULL;
 }
 
-/* Close the logs that changed least recently until another log may be opened. */
+/* Import and close the logs that changed least recently until another log may be opened. */
 static annal_status make_room(struct follow *follow)
 {
     annal_status status = ANNAL_OK;
@@ -760,8 +784,8 @@ static annal_status make_room(struct follow *follow)
     return status;
 }
 
-/* Return the maximum number of open logs, an eighth of the permitted files, because an importer
- * holds files too. */
+/* Return the maximum number of open logs: an eighth of the descriptors that the process may have,
+ * because an importer needs descriptors, too. */
 static size_t find_live_max(void)
 {
     struct rlimit limit;
@@ -794,9 +818,10 @@ static annal_status leave_replaced(struct follow *follow, struct followed *log,
     if (status >= 0 && change == IMPORT_REWRITTEN)
         status = take_and_close(follow, log, &log->moved, IMPORT_REST);
     if (log->stamp == 0)
-        say("'%s' was removed; its replacement is read from its beginning", log->path);
+        say("the log '%s' was removed; the new log of this name is read from the beginning",
+            log->path);
     else
-        say("'%s' was %s; it is read from its beginning", log->path,
+        say("the log '%s' was %s; the log is read again from the beginning", log->path,
             change == IMPORT_REWRITTEN ? "cut short or written over" : "replaced");
     return status;
 }
@@ -815,8 +840,8 @@ static annal_status read_moved(struct follow *follow, struct followed *log)
 
 /* ---- Reading a log ---- */
 
-/* Find whether the file has the name of a log but other content. Such a file is ignored until it
- * changes. */
+/* Find out whether the content of the file is not that of a log of its kind. Such a file is ignored
+ * until it changes. */
 static annal_status leave_other(struct follow *follow, struct followed *log)
 {
     annal_error err = {0};
@@ -841,8 +866,8 @@ static annal_status find_kind(struct follow *follow, struct followed *log)
     return ANNAL_OK;
 }
 
-/* Use the result of an earlier import of an unchanged log, without reading it. Return false if
- * there is no such result. */
+/* If the log has not changed since an earlier import, use the result of that import instead of
+ * reading the log. Return false if no such result exists. */
 static bool take_over(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
     struct import_report report = {0};
@@ -914,7 +939,7 @@ static annal_status read_anew(struct follow *follow, struct followed *log, bool 
     return status;
 }
 
-/* Read the deleted sessions again if a session was deleted in the meantime. */
+/* Read the list of deleted sessions again if a session was deleted since it was read. */
 static void leave_deleted(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
@@ -936,7 +961,7 @@ static void leave_deleted(struct follow *follow)
     }
 }
 
-/* Import the new part of a changed log; last: to its end, and close it. */
+/* Import the new part of a changed log. With last, import it to its end and close it. */
 static annal_status read_log(struct follow *follow, struct followed *log, bool last)
 {
     annal_status status = ANNAL_OK;
@@ -1049,7 +1074,8 @@ static void wait_for_word(struct follow *follow)
 
 /* ---- The end ---- */
 
-/* Import each log to its end. Changes that are noticed now were written before the signal. */
+/* Import each log to its end, after a signal. A change that is noticed now was written before the
+ * signal, so it is imported, too. */
 static annal_status take_last(struct follow *follow)
 {
     annal_status status = ANNAL_OK;
@@ -1128,7 +1154,9 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     follow.has_passed = true;
     if (all_read) {
         copy_sync(&follow);
-        /* so that the notes exist even if the process is killed later */
+        /*
+         * write the results of all logs now, so that they exist even if the process is killed later
+         */
         unchanged_write(follow.unchanged);
         unchanged_forget(follow.unchanged);
         (void)malloc_trim(0);

@@ -50,7 +50,8 @@
 #define BATCH_LINES 512
 #define BATCH_BYTES ((size_t)4 << 20)
 
-/* A smaller file is written through the commit log: twice the bytes, but fewer syncs. */
+/* Size in bytes from which a file is imported at level os. The events of a smaller file are written
+ * through the commit log: twice the bytes, but fewer syncs. */
 #define LARGE_BYTES ((off_t)256 << 10)
 
 /* ---- Lines ---- */
@@ -75,8 +76,8 @@ static annal_status add_line(struct import_job *job, annal_slice bytes, uint32_t
     return ANNAL_OK;
 }
 
-/* Pass the complete pieces of *inout, the beginning of a line that is too long, and remove them
- * from *inout. whole: pass also the last piece. */
+/* Pass the complete pieces of *inout, the beginning of a line that is too long, to the importer,
+ * and remove them from *inout. With whole, pass the last, incomplete piece, too. */
 static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool whole,
                                annal_error *err)
 {
@@ -115,8 +116,8 @@ static annal_status end_line(struct import_job *job, annal_slice bytes, annal_er
     return status;
 }
 
-/* The buffer begins with a line that is too long and not complete: move its long strings out, or
- * pass it in pieces. */
+/* Shorten the incomplete, too long line at the beginning of the buffer: store its long strings, or
+ * pass its pieces to the importer. */
 static annal_status shorten_rest(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -135,7 +136,8 @@ static annal_status shorten_rest(struct import_job *job, annal_error *err)
     return status;
 }
 
-/* Pass the complete lines of the buffer. The beginning of the next line remains in the buffer. */
+/* Pass the complete lines of the buffer to the importer. The beginning of the next line remains in
+ * the buffer. */
 static annal_status take_lines(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -172,8 +174,8 @@ static bool is_blank(annal_slice bytes)
     return true;
 }
 
-/* Pass the bytes after the last line break if they are a complete line (rule 3 at the top), else
- * count them as unfinished. */
+/* Pass the bytes after the last line break to the importer if they are a complete line (rule 3
+ * above); otherwise count them as unfinished. */
 static annal_status take_last(struct import_job *job, annal_error *err)
 {
     annal_slice rest = annal__buf_slice(&job->read);
@@ -216,14 +218,14 @@ static void note_seen(struct import_job *job, const char *bytes, size_t len)
 static annal_status read_more(struct import_job *job, annal_error *err)
 {
     if (annal__buf_reserve(&job->read, READ_BYTES) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the log: out of memory");
     char *into = job->read.ptr + job->read.len;
     size_t most = READ_BYTES;
     if (job->is_log && job->number == 0 && job->judged - job->offset < most)
         most = (size_t)(job->judged - job->offset);
     ssize_t got = read(job->fd, into, most);
     if (got < 0)
-        return annal__fail_errno(err, "cannot be read");
+        return annal__fail_errno(err, "cannot read the log");
     note_seen(job, into, (size_t)got);
     size_t from = job->read.len;
     job->read.len += (size_t)got;
@@ -247,8 +249,8 @@ static bool wants_to_stop(const struct import_job *job)
            job->options->stop(job->options->arg);
 }
 
-/* Append an event of the log's end. More lines may follow, after which the end is reached again, so
- * remember its id. */
+/* Append an event that the importer adds at the end of the log, and remember its id: more lines may
+ * follow, and then the end is processed again. */
 static annal_status take_end(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct import_job *job = arg;
@@ -277,7 +279,8 @@ static annal_status import_lines(struct import_job *job, enum import_until until
         status = annal__import_end(job->import, take_end, job, err);
     if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
         status = import_note_unknown(job, err);
-    if (job->read.len == 0) /* free the buffer, because the next bytes may arrive much later */
+    /* free the empty buffer, because the next bytes may arrive much later */
+    if (job->read.len == 0)
         annal__buf_done(&job->read);
     return status;
 }
@@ -286,7 +289,8 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
 {
     annal_error second = {0};
     if (job->failed)
-        return annal__fail(err, ANNAL_ERR_CLOSED, "import '%s': it failed earlier", job->path);
+        return annal__fail(err, ANNAL_ERR_CLOSED,
+                           "import '%s': the import of this log failed earlier", job->path);
     annal_status status = import_lines(job, until, err);
     if (status >= 0)
         status = import_flush(job, err);
@@ -303,7 +307,8 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
     job->report.blank = counts.blank;
     job->report.duplicate = counts.duplicate;
     job->report.lines = job->number;
-    job->level = ANNAL_LEVEL_BATCH; /* from now on few bytes follow at a time */
+    /* from now on the log grows by few bytes at a time, so write through the commit log */
+    job->level = ANNAL_LEVEL_BATCH;
     job->failed = status < 0;
     if (status < 0)
         annal__error_context(err, "import '%s'", job->path);
@@ -331,8 +336,8 @@ bool import_is_log(const struct import_job *job)
     return job->is_log;
 }
 
-/* Before the first line was read, the file may still become a document, so it must be opened
- * again. */
+/* Before its first line was read, a file of lines may still become a document; then it must be
+ * opened again. */
 bool import_can_go_on(const struct import_job *job)
 {
     return job->is_log && !job->failed && job->number > 0;
@@ -375,7 +380,8 @@ static bool take_spare(struct import_job *job, const annal_import_source *source
     return job->import != NULL;
 }
 
-/* Keep a prepared importer for the next log, one of each kind. */
+/* Keep the prepared importer of this job for the next log of the same kind, unless one is kept
+ * already. */
 static void leave_spare(struct import_job *job)
 {
     struct import_spares *spares = job->options != NULL ? job->options->spares : NULL;
@@ -401,7 +407,8 @@ void import_spares_done(struct import_spares *spares)
     *spares = (struct import_spares){0};
 }
 
-/* Find the name of the directory of a file whose name begins after slash, which may be NULL. */
+/* Return the name of the directory that contains a file; slash is the last / of its path, or NULL,
+ * and then the name is empty. */
 static annal_slice directory_name(const char *path, const char *slash)
 {
     const char *from = slash;
@@ -431,7 +438,7 @@ static annal_status open_importer(struct import_job *job, const struct importer 
     job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
     annal_status status = detect_session(importer, job->fd, &session, err);
     if (job->lines == NULL || all == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read the log: out of memory");
     if (status >= 0) {
         memcpy(all, given > 0 ? options->options : all, given * sizeof *all);
         if (session.len > 0)
@@ -478,7 +485,7 @@ static annal_status open_lines(struct import_job *job, const struct importer *im
     job->report.damaged = lines.damaged;
     job->report.damage = lines.damage;
     if (fstat(job->fd, &file) < 0)
-        return annal__fail_errno(err, "cannot be read");
+        return annal__fail_errno(err, "cannot read the log");
     job->level = file.st_size < LARGE_BYTES ? ANNAL_LEVEL_BATCH : ANNAL_LEVEL_OS;
     return open_importer(job, importer, err);
 }
@@ -569,9 +576,10 @@ annal_status import_copy(annal_store *store, const char *path, const char *kind,
     struct copies_session *sessions = annal__zalloc(report->session_count * sizeof *sessions);
     char *place = realpath(path, NULL);
     if (place == NULL && errno != ENOMEM)
-        status = annal__fail_errno(err, "copy '%s'", path);
+        status = annal__fail_errno(err, "copy the log '%s' into the store", path);
     else if (sessions == NULL || place == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy '%s': out of memory", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM,
+                             "copy the log '%s' into the store: out of memory", path);
     for (size_t i = 0; i < report->session_count && status >= 0; i++)
         sessions[i] = (struct copies_session){report->sessions[i].id, report->sessions[i].journal};
     if (status >= 0 &&

@@ -18,17 +18,18 @@
 struct import_report {
     struct import_session {
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-        bool known_read; /* whether the ids of the session's events were read from the store */
+        /* whether the ids of the events that the session has in the store were read */
+        bool known_read;
         int64_t
             last_us;   /* time of the session's last event in the store, in us; 0 without events */
         bool left_out; /* whether the session was deleted, and is left out: options.deleted */
         char journal[33];      /* id of the session's journal, for import_copy() */
-        uint64_t own, unknown; /* as the counts below, for this session */
+        uint64_t own, unknown; /* the counts own and unknown below, for this session only */
         /* sessions that received events of this file, in the order of their first events */
     } * sessions;
     size_t session_count;
     uint64_t lines;    /* sum of imported, blank, duplicate and unfinished */
-    uint64_t imported; /* number of lines that the store contains as events now */
+    uint64_t imported; /* number of lines whose events the store contains now */
     uint64_t blank;
     uint64_t duplicate;        /* number of lines that are the same as an earlier line */
     uint64_t unreadable;       /* number of lines imported as import.unreadable */
@@ -38,8 +39,8 @@ struct import_report {
     uint64_t unfinished;
     /* number of events appended now; if two importers run at once, both may count an event */
     uint64_t events;
-    /* number of lines with other events than records of unknown kinds and events about the session
-     * or the import */
+    /* number of lines with content: with an event that is not about the session or the import, and
+     * not a record of an unknown kind */
     uint64_t own;
     /* number of records of kinds that the importer's "-- records:" does not list */
     uint64_t unknown;
@@ -47,26 +48,31 @@ struct import_report {
     bool foreign;
     uint64_t named; /* number of records of kinds that "-- records:" lists */
     uint64_t any;   /* number of records that only "-- records: *" permits */
-    bool hollow;    /* whether a document contains no array of "-- split:" */
+    /*
+     * whether the log is a document without any of the arrays that the importer's "-- split:" names
+     */
+    bool hollow;
     char kinds[IMPORT_KINDS][IMPORT_KIND_BYTES]; /* first kinds of the records in unknown and any */
     size_t kind_count;
     /* form of the log: "lines", "document", "directory", "sqlite" or "text" */
     const char *container;
-    /* whether the log was not read, because this is the result of an earlier import */
+    /*
+     * whether the log was not read: it has not changed, and this is the result of an earlier import
+     */
     bool unchanged;
-    /* whether the log could be read only up to an error, which damage describes */
+    /* whether an error, in `damage`, ended the reading of the log before its end */
     bool damaged;
     annal_error damage;
-    bool store_failed; /* whether the store failed, not the log */
+    bool store_failed; /* whether the import failed because of the store, not because of the log */
 };
 
 void import_report_done(struct import_report *report);
 
 /*
- * Return whether the log has a layout that is unknown to its importer: most of its content became
- * unchanged records, a database has tables unknown to the importer, a document has none of the
- * arrays that it reads, a log of records of any kind has none with content, or lines of a log
- * cannot be read and it has no content.
+ * Return whether the importer does not know the layout of the log: most of its content became
+ * unchanged records; or it is a database with unknown tables, a document with none of the arrays
+ * that the importer reads, a log of records of any kind without content, or a log with unreadable
+ * lines and no content.
  */
 bool import_is_unknown(const struct import_report *report);
 
@@ -84,7 +90,7 @@ typedef bool (*import_stop_fn)(void *arg);
 /* prepared importers, for the next logs of the same kinds */
 struct import_spares {
     struct import_spare {
-        annal_import *import; /* NULL: this entry is free */
+        annal_import *import; /* prepared importer, or NULL if the entry is free */
         const char *sql;
     } all[IMPORT_SPARES];
     size_t next; /* number of the importer to replace if all are used */
@@ -93,15 +99,16 @@ struct import_spares {
 void import_spares_done(struct import_spares *spares);
 
 /*
- * Flags of import_copy(), which copies a log into the store, so that it can be restored
- * (tools/source/copies.h). Directories, databases, and logs with a deleted session are not copied.
- * *out_settled is false if the log was just written, and was not copied.
+ * Flags of import_copy(), which copies a log into the store, so that a user can restore it
+ * (tools/source/copies.h). Directories, databases, and logs with events of a deleted session are
+ * not copied. *out_settled is false if the log was not copied because it was just written.
  */
 bool import_is_file(const struct import_report *report);
 enum import_copy {
-    IMPORT_COPY_IF_OLD = 1, /* do nothing if the copy has the time of the log */
-    IMPORT_COPY_SYNC = 2,   /* sync the copy */
-    IMPORT_COPY_WAIT = 4,   /* wait some milliseconds if the log was just written */
+    /* do nothing if the existing copy has the modification time of the log */
+    IMPORT_COPY_IF_OLD = 1,
+    IMPORT_COPY_SYNC = 2, /* sync the copy */
+    IMPORT_COPY_WAIT = 4, /* wait some milliseconds if the log was just written */
 };
 annal_status import_copy(annal_store *store, const char *path, const char *kind,
                          struct import_report *report, unsigned flags, bool *out_settled,
@@ -115,13 +122,15 @@ struct import_options {
     import_progress_fn progress;
     import_stop_fn stop;
     void *arg;
-    /* to find records in other sessions; NULL: they are not looked up */
+    /* to find out whether another session of the store has a record already; NULL: this is not
+     * checked */
     struct owners *owners;
     const annal_import_option *options; /* options of the importer */
     size_t option_count;
     /* limits for the SQL that reads a database; NULL: the defaults */
     const annal_limits *limits;
-    const struct deleted *deleted; /* sessions to leave out; NULL: none */
+    /* sessions whose events are not imported because they were deleted; NULL: none */
+    const struct deleted *deleted;
 };
 
 /*
@@ -164,14 +173,14 @@ size_t import_memory(const struct import_job *job);
  * content. */
 bool import_is_log(const struct import_job *job);
 
-/* Return whether bytes that are appended to the log later can be read by this job; if not, open the
- * log again. */
+/* Return whether this job can read bytes that are appended to the log later; if not, the log must
+ * be opened again. */
 bool import_can_go_on(const struct import_job *job);
 
 enum import_change {
-    IMPORT_SAME,     /* path still contains the bytes that were read */
-    IMPORT_OTHER,    /* path is another file, or missing */
-    IMPORT_REWRITTEN /* path is the same file with other content */
+    IMPORT_SAME,     /* path is the same file, and still begins with the bytes that were read */
+    IMPORT_OTHER,    /* path is a different file, or does not exist */
+    IMPORT_REWRITTEN /* path is the same file, but the bytes that were read have changed */
 };
 enum import_change import_change_of(const struct import_job *job, const char *path);
 

@@ -125,7 +125,8 @@ static annal_status find_session(struct import_job *job, annal_slice id, size_t 
     session->left_out = deleted_has(deleted, id) &&
                         annal_session_info_get(job->store, id, &info, NULL) == ANNAL_ERR_NOTFOUND;
     if (session->left_out)
-        say("import '%s': session '%s' was deleted, so it is left out; --again imports it",
+        say("import '%s': session '%s' was deleted, so the session is left out; --again imports "
+            "the session",
             job->path, session->id);
     return ANNAL_OK;
 }
@@ -379,15 +380,14 @@ int import_say_unknown(const struct import_report *report, const char *path, con
     if (!import_is_unknown(report))
         return EXIT_DONE;
     if (has_no_content(report) && report->unreadable >= count) {
-        say("import '%s': %" PRIu64
-            " line%s not valid JSON: kept as import.unreadable; nothing that "
-            "the importer %s knows was found in it",
+        say("import '%s': %" PRIu64 " line%s not valid JSON: kept as import.unreadable; nothing "
+            "that the importer %s knows was found in the log",
             path, report->unreadable, report->unreadable == 1 ? " is" : "s are", kind);
         return EXIT_REFUSED;
     }
     if (count == 0) {
-        say("import '%s': it has none of the arrays that the importer %s reads: nothing was found "
-            "in it",
+        say("import '%s': the log has none of the arrays that the importer %s reads: nothing was "
+            "found in the log",
             path, kind);
         return EXIT_REFUSED;
     }
@@ -396,7 +396,7 @@ int import_say_unknown(const struct import_report *report, const char *path, con
     say("import '%s': %" PRIu64
         " record%s of a layout that the importer %s does not know (%.*s): kept as import.record%s",
         path, count, count == 1 ? " is" : "s are", kind, (int)names.len, names.ptr,
-        report->own == 0 ? "; nothing else was found in it" : "");
+        report->own == 0 ? "; nothing else was found in the log" : "");
     annal__buf_done(&names);
     return report->own == 0 ? EXIT_REFUSED : EXIT_DONE;
 }

@@ -17,14 +17,17 @@
  * was replaced. */
 #define SEEN_BYTES ((size_t)256)
 
-/* an event that waits to be appended; positions are in pending.bytes */
+/*
+ * an event that waits to be appended; the first number of each pair is an offset in pending.bytes
+ */
 struct waiting {
     size_t type, type_len;
     size_t id, id_len;
     size_t cause, cause_len;
     size_t data, data_len;
     int64_t ts_us;
-    const char *time_from; /* where ts_us was found; NULL: in its line */
+    /* name of the source of ts_us, for the event's data; NULL: the event's own line */
+    const char *time_from;
 };
 
 /* events of the next append, all of the same session */
@@ -62,10 +65,13 @@ struct import_job {
     bool failed;
 
     int fd;
-    bool is_text;  /* whether the file is a text that belongs to a log */
+    /* whether the file is a text that an agent stores beside its log (importers.h:
+     * importer_wants_text()) */
+    bool is_text;
     bool is_whole; /* whether the file is a complete document or database */
     bool is_log;   /* whether fd is the log itself, not a temporary file with its lines */
-    /* size of the log when its kind was judged; if it grows, it may be a document */
+    /* size of the log when its form was judged, in bytes; if it grows, it may turn out to be a
+     * document */
     uint64_t judged;
     uint64_t offset;                         /* number of bytes read from fd */
     char head[SEEN_BYTES], tail[SEEN_BYTES]; /* first and last bytes that were read */
@@ -81,25 +87,27 @@ struct import_job {
     uint32_t parts;
     /* time of the last event with a time, in us; 0: no event has a time */
     int64_t last_us;
-    /* cache; record_kind_count % 16 is the next entry to replace */
+    /*
+     * cache of the kinds that were looked up; record_kind_count % 16 is the next entry to replace
+     */
     struct record_kind record_kinds[16];
     size_t record_kind_count;
     annal_import_line *lines;
     size_t line_count;
     size_t line_bytes;
 
-    struct places places; /* index of report.sessions by id */
+    struct places places; /* hash table of report.sessions, by id */
     struct pending pending;
 };
 
-/* Take an event of the importer, and append it together with others if the store does not contain
- * it. */
+/* Take an event that the importer produced, and keep it for the next append unless the store
+ * contains it. `job` is a struct import_job. */
 annal_status import_take_event(void *job, const annal_import_event *event, annal_error *err);
 
 /* At the end of a log with an unknown layout, append an event import.unknown to its sessions. */
 annal_status import_note_unknown(struct import_job *job, annal_error *err);
 
-/* Append the events that wait. */
+/* Append the events of `pending`, and empty it. */
 annal_status import_flush(struct import_job *job, annal_error *err);
 
 #endif

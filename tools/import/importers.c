@@ -102,7 +102,7 @@ static bool fits(const struct importer *importer, const char *directive, const c
     return false;
 }
 
-/* Return the last parts of a path. */
+/* Return the last `parts` names of a path, such as "logs/a.jsonl" for 2. */
 static const char *last_parts(const char *path, int parts)
 {
     const char *from = path + strlen(path);

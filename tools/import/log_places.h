@@ -19,7 +19,8 @@
 
 struct log_places {
     struct log_place {
-        struct importer importer; /* kind NULL: detected for each log */
+        /* importer of the logs at the place; if its kind is NULL, it is detected for each log */
+        struct importer importer;
         char *path;
         bool is_found; /* whether the place was found, not named by the user */
         dev_t device;  /* device and inode of a place that was found */

@@ -19,7 +19,7 @@
 
 static annal_status fail_file(annal_error *err)
 {
-    return annal__fail_errno(err, "write a temporary file");
+    return annal__fail_errno(err, "write a long string of the log to a temporary file");
 }
 
 /* ---- One string ---- */
@@ -43,10 +43,10 @@ static size_t find_end(struct long_strings *strings, annal_slice bytes, bool *ou
 static annal_status begin_string(struct long_strings *strings, size_t place, annal_error *err)
 {
     if (strings->file == NULL && (strings->file = tmpfile()) == NULL)
-        return annal__fail_errno(err, "create a temporary file");
+        return annal__fail_errno(err, "create a temporary file for a long string of the log");
     struct long_string *string = annal__array_add(&strings->all, &strings->count, sizeof *string);
     if (string == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import a long string of the log: out of memory");
     *string = (struct long_string){.at = (uint64_t)ftello(strings->file)};
     strings->open = true;
     strings->place = place;
@@ -73,7 +73,7 @@ static int64_t read_some(void *arg, char *bytes, size_t room, annal_error *err)
     uint64_t left = reading->end - reading->at;
     ssize_t got = pread(reading->fd, bytes, left < room ? (size_t)left : room, (off_t)reading->at);
     if (got < 0 || (got == 0 && left > 0))
-        return annal__fail_errno(err, "read a temporary file");
+        return annal__fail_errno(err, "read a long string of the log from a temporary file");
     reading->at += (uint64_t)got;
     return got;
 }
@@ -86,7 +86,7 @@ static annal_status hash_string(struct long_string *string, int fd, annal_error 
     char bytes[COPY_BYTES];
     int64_t got = 1;
     if (hash == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import a long string of the log: out of memory");
     while (got > 0) {
         got = read_some(&reading, bytes, sizeof bytes, err);
         annal__sha256_add(hash, bytes, got > 0 ? (size_t)got : 0);

@@ -27,16 +27,17 @@
 #define LONG_STRING_BYTES ((size_t)1 << 20)
 
 struct long_strings {
-    FILE *file; /* NULL: no string waits */
+    /* temporary file of the strings that were moved out of the line; NULL: there are none */
+    FILE *file;
     struct long_string {
-        uint64_t at, bytes; /* position and length in file, in bytes */
+        uint64_t at, bytes; /* offset and length of the string in file, in bytes */
         char sha256[SHA256_TEXT_BYTES];
     } * all;
     size_t count;
     size_t scanned; /* number of bytes of the text that were searched for strings */
     bool open;      /* whether the last string has not ended yet */
     bool escaped;   /* whether the last byte is a backslash that escapes the next byte */
-    bool escapes;   /* whether the string contains a backslash */
+    bool escapes;   /* whether the string contains a backslash: rule 2 */
     size_t place;   /* position in the text of the space for the reference */
 };
 
@@ -52,7 +53,7 @@ annal_status long_strings_more(struct long_strings *strings, struct buf *text, s
 annal_status long_strings_store(struct long_strings *strings, annal_store *store,
                                 annal_slice session, annal_slice data, annal_error *err);
 
-/* Remove the strings that wait, after the line was imported. */
+/* Forget the strings that were moved out of a line, after the line was imported. */
 void long_strings_done(struct long_strings *strings);
 
 #endif

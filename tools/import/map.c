@@ -80,12 +80,14 @@ static int check(const struct importer *importer, const annal_import_option *opt
     if (word.len == 0)
         return fail_name(importer, option);
     if (value.len > 0 && value.ptr[0] == '$')
-        return is_path(value) ? EXIT_DONE
-                              : fail_usage("--map %.*s=%.*s: it must be a JSON path, such as $.at",
-                                           ANNAL_FMT(name), ANNAL_FMT(value));
+        return is_path(value)
+                   ? EXIT_DONE
+                   : fail_usage("--map %.*s=%.*s: the value must be a JSON path, such as $.at",
+                                ANNAL_FMT(name), ANNAL_FMT(value));
     if (annal__slice_is(name, "ts") && !is_time(value))
-        return fail_usage("--map ts=%.*s: it must be a time; write ts=$.%.*s for the member %.*s",
-                          ANNAL_FMT(value), ANNAL_FMT(value), ANNAL_FMT(value));
+        return fail_usage(
+            "--map ts=%.*s: the value must be a time; write ts=$.%.*s for the member %.*s",
+            ANNAL_FMT(value), ANNAL_FMT(value), ANNAL_FMT(value));
     return EXIT_DONE;
 }
 

@@ -27,19 +27,23 @@
 
 #define RECORDS_MAX ((size_t)1 << 18)
 
-/* seeds of the hashes of records, names and events */
+/* seeds of the hashes, so that a record, a name and an event with the same text have different
+ * hashes */
 enum { OF_RECORD, OF_NAME, OF_EVENT };
 
 struct owners {
     annal_store *store;
     annal_index *index;
-    /* records of the store; NULL until the first query and after owners_pause() */
+    /* query of the records in the store's index; NULL until the first query and after
+     * owners_pause() */
     annal__records *known;
     bool caught_up;
-    bool alone; /* whether the store had no session when the run began */
+    /* whether the store had no session when the import began, so that no record can be in it */
+    bool alone;
     bool failed;
     annal_error err;
-    struct places records; /* hashes of records; the entries are indexes of names */
+    /* hash table of records; its entries are indexes of names, the sessions that own the records */
+    struct places records;
     struct places by_name;
     char **names;
     size_t name_count;

@@ -13,7 +13,8 @@ static void put(struct places *places, struct place place)
 
 bool places_add(struct places *places, uint64_t hash, size_t index)
 {
-    if ((places->used + 1) * 2 > places->count) { /* at least half of the places stay empty */
+    /* keep at least half of the places empty, so that searches are short */
+    if ((places->used + 1) * 2 > places->count) {
         struct places more = {.count = places->count == 0 ? 16 : places->count * 2};
         more.all = annal__zalloc(more.count * sizeof *more.all);
         if (more.all == NULL)

@@ -21,13 +21,14 @@ struct branch {
     struct timespec changed;
 };
 
-/* a run whose lines are written */
+/* a run, or one branch file, that is converted to lines */
 struct run {
-    const char *path; /* path of the directory or the branch, without a slash at the end */
-    const char *name; /* last part of the path, without .json */
+    /* path of the run's directory or of one branch file, without a slash at the end */
+    const char *path;
+    const char *name; /* last part of the path, without ".json" */
     bool only_whole;
     FILE *lines;
-    struct branch *branches; /* files in branches/, the oldest first */
+    struct branch *branches; /* JSON files in branches/, the least recently changed first */
     size_t count;
 };
 
@@ -54,8 +55,8 @@ static annal_status put_seconds(struct buf *out, struct timespec time)
     return annal__buf_printf(out, "%lld.%06ld", (long long)time.tv_sec, time.tv_nsec / 1000);
 }
 
-/* Write the line of a run up to its manifest. artifacts is the path of its artifacts; NULL: without
- * artifacts. */
+/* Write the beginning of the run's line, up to the content of run.json. artifacts is the path of
+ * the directory artifacts/, or NULL if it does not exist. */
 static annal_status run_head(const struct run *run, const struct stat *info, const char *artifacts,
                              struct buf *out)
 {
@@ -77,7 +78,9 @@ static annal_status run_head(const struct run *run, const struct stat *info, con
     return status < 0 ? status : annal__buf_printf(out, "},\"manifest\":");
 }
 
-/* Write the line of a run; null in the place of a missing manifest. */
+/*
+ * Write the line of a run: its times and the content of run.json, or null if that file is missing.
+ */
 static annal_status write_run(const struct run *run, const struct stat *info, annal_error *err)
 {
     struct buf manifest = {0}, artifacts = {0}, head = {0};
@@ -89,7 +92,7 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
         annal__buf_printf(&artifacts, "%s/artifacts", run->path) < 0 ||
         annal__buf_cstr(&artifacts) == NULL ||
         run_head(run, info, stat(artifacts.ptr, &there) == 0 ? artifacts.ptr : NULL, &head) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", run->path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s' of a run: out of memory", run->path);
     if (status >= 0 && run_is_here(run->path))
         status = directory_write_file(manifest.ptr, annal__buf_slice(&head), run->only_whole,
                                       run->lines, &has_manifest, err);
@@ -101,7 +104,7 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
     return status;
 }
 
-/* Write the line of a branch, up to its value. */
+/* Write the beginning of a branch file's line, up to the content of the file. */
 static annal_status branch_head(const char *path, struct timespec changed, struct buf *out)
 {
     const char *slash = strrchr(path, '/');
@@ -117,14 +120,14 @@ static annal_status branch_head(const char *path, struct timespec changed, struc
     return status < 0 ? status : annal__buf_printf(out, "},\"branch\":");
 }
 
-/* Write the line of a branch. The file may have been removed after its name was read. */
+/* Write the line of a branch file. The file may have been removed after its name was read. */
 static annal_status write_branch(const struct run *run, const char *path, struct timespec changed,
                                  annal_error *err)
 {
     struct buf head = {0};
     annal_status status = branch_head(path, changed, &head);
     if (status < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s' of a run: out of memory", path);
     else
         status = directory_write_file(path, annal__buf_slice(&head), run->only_whole, run->lines,
                                       NULL, err);
@@ -148,13 +151,13 @@ static annal_status add_branch(struct run *run, const char *path, annal_error *e
 {
     struct stat info;
     if (stat(path, &info) < 0)
-        return annal__fail_errno(err, "'%s'", path);
+        return annal__fail_errno(err, "read the branch '%s' of a run", path);
     struct branch *branch = annal__array_add(&run->branches, &run->count, sizeof *branch);
     if (branch != NULL)
         *branch = (struct branch){annal__strndup(path, strlen(path)), info.st_mtim};
     return branch != NULL && branch->name != NULL
                ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", path);
+               : annal__fail(err, ANNAL_ERR_NOMEM, "read the run '%s': out of memory", path);
 }
 
 static annal_status find_branches(struct run *run, annal_error *err)
@@ -163,11 +166,11 @@ static annal_status find_branches(struct run *run, annal_error *err)
     annal_status status = annal__buf_printf(&path, "%s/branches", run->path);
     if (status < 0 || annal__buf_cstr(&path) == NULL) {
         annal__buf_done(&path);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", run->path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read the run '%s': out of memory", run->path);
     }
     DIR *directory = opendir(path.ptr);
     if (directory == NULL && errno != ENOENT)
-        status = annal__fail_errno(err, "'%s'", path.ptr);
+        status = annal__fail_errno(err, "read the directory '%s' of a run", path.ptr);
     for (struct dirent *entry; directory != NULL && status >= 0 && (entry = readdir(directory));) {
         size_t len = strlen(entry->d_name);
         if (len <= 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
@@ -175,9 +178,9 @@ static annal_status find_branches(struct run *run, annal_error *err)
         annal__buf_clear(&path);
         status = annal__buf_printf(&path, "%s/branches/%s", run->path, entry->d_name);
         const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
-        status = name == NULL
-                     ? annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", run->path)
-                     : add_branch(run, name, err);
+        status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM,
+                                            "read the run '%s': out of memory", run->path)
+                              : add_branch(run, name, err);
     }
     if (directory != NULL)
         closedir(directory);
@@ -192,7 +195,7 @@ static annal_status write_lines(struct run *run, bool is_directory, annal_error 
     struct stat info;
     annal_status status = ANNAL_OK;
     if (stat(run->path, &info) < 0)
-        return annal__fail_errno(err, "'%s'", run->path);
+        return annal__fail_errno(err, "read the run '%s'", run->path);
     status = is_directory ? find_branches(run, err) : add_branch(run, run->path, err);
     if (status >= 0)
         status = write_run(run, &info, err);
@@ -209,8 +212,9 @@ annal_status run_write_lines(const char *path, bool only_whole, FILE *lines, ann
     const char *last = slash == NULL ? path : slash + 1;
     char *name = annal__strndup(last, strlen(last) - (is_file ? strlen(".json") : 0));
     struct run run = {.path = path, .name = name, .only_whole = only_whole, .lines = lines};
-    annal_status status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "out of memory")
-                                       : write_lines(&run, !is_file, err);
+    annal_status status = name == NULL
+                              ? annal__fail(err, ANNAL_ERR_NOMEM, "read a run: out of memory")
+                              : write_lines(&run, !is_file, err);
     for (size_t i = 0; i < run.count; i++)
         annal__free(run.branches[i].name);
     annal__free(run.branches);

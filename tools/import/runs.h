@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads runs: logs of lionagi, which are a directory of JSON files. The files are converted to
- * lines of a temporary file, as lionagi.sql reads them.
+ * Reads runs, the logs of lionagi. A run is a directory with run.json and one JSON file for each
+ * branch (conversation). The files are converted to lines of a temporary file, the form that
+ * lionagi.sql reads.
  */
 #ifndef TOOLS_IMPORT_RUNS_H
 #define TOOLS_IMPORT_RUNS_H
@@ -17,8 +18,9 @@ bool runs_is_importer(const struct importer *importer);
 bool run_is_here(const char *path);
 
 /*
- * Write a run as lines. path is its directory, or a file of a branch, x.json. With only_whole,
- * ANNAL_END means that a file is not JSON yet.
+ * Write the JSON files of a run as lines. path is the directory of the run, or one file of its
+ * branches/, with a name that ends with .json. With only_whole, return ANNAL_END if a file is not
+ * complete JSON yet.
  */
 annal_status run_write_lines(const char *path, bool only_whole, FILE *lines, annal_error *err);
 

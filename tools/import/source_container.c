@@ -33,17 +33,20 @@ const char *source_container_name(enum container container)
 static annal_status begin_lines(FILE **out, annal_error *err)
 {
     *out = tmpfile();
-    return *out != NULL ? ANNAL_OK : annal__fail_errno(err, "create a temporary file");
+    return *out != NULL
+               ? ANNAL_OK
+               : annal__fail_errno(err, "create a temporary file for the lines of the log");
 }
 
-/* Close the file. If it was written completely, set *out_fd to a descriptor of it. */
+/* Close the temporary file of lines. If it was written completely, set *out_fd to a descriptor that
+ * reads it from its first line. */
 static annal_status end_lines(FILE *lines, annal_status status, int *out_fd, annal_error *err)
 {
     if (status >= 0 && (fflush(lines) != 0 || ferror(lines)))
-        status = annal__fail_errno(err, "write a temporary file");
+        status = annal__fail_errno(err, "write the lines of the log to a temporary file");
     int fd = status >= 0 ? fcntl(fileno(lines), F_DUPFD_CLOEXEC, 0) : -1;
     if (status >= 0 && (fd < 0 || lseek(fd, 0, SEEK_SET) < 0))
-        status = annal__fail_errno(err, "use a temporary file");
+        status = annal__fail_errno(err, "open the temporary file with the lines of the log again");
     fclose(lines);
     if (status >= 0)
         *out_fd = fd;
@@ -54,11 +57,11 @@ static annal_status end_lines(FILE *lines, annal_status status, int *out_fd, ann
 
 /* ---- Each container ---- */
 
-/* rows of a database, while they are read */
+/* state while the rows of a SQLite database are read */
 struct rows {
     FILE *lines;
     uint64_t given;
-    size_t left; /* number of rows that may still be read */
+    size_t left; /* maximum number of rows to read from here on */
 };
 
 static annal_status put_row(void *arg, annal_slice json, annal_error *err)
@@ -69,11 +72,12 @@ static annal_status put_row(void *arg, annal_slice json, annal_error *err)
     putc('\n', lines);
     rows->given++;
     if (ferror(lines))
-        return annal__fail_errno(err, "write a temporary file");
+        return annal__fail_errno(err, "write the lines of the log to a temporary file");
     return --rows->left > 0 ? ANNAL_OK : ANNAL_END;
 }
 
-/* If rows were read before the damage, return them and note the damage, else return the failure. */
+/* If rows were read before the log turned out to be damaged (`some`), keep these rows, and store
+ * the reason in out->damage. Otherwise return the failure. */
 static annal_status keep_damage(struct lines *out, annal_status status, bool some,
                                 const annal_error *why, annal_error *err)
 {
@@ -192,8 +196,8 @@ static annal_status write_text(int fd, const char *path, FILE *lines, annal_erro
     annal__buf_done(&line);
     annal__buf_done(&text);
     if (status == ANNAL_ERR_IO)
-        return annal__fail_errno(err, "cannot be read");
-    return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
+        return annal__fail_errno(err, "cannot read the log");
+    return status < 0 ? annal__fail(err, status, "read the text: out of memory") : ANNAL_OK;
 }
 
 static annal_status open_beside(int fd, const char *path, struct lines *out, annal_error *err)
@@ -216,7 +220,7 @@ static annal_status open_text(const struct importer *importer,
     int fd = -1;
     out->container = CONTAINER_LINES;
     if (fstat(out->fd, &st) < 0)
-        return annal__fail_errno(err, "cannot be read");
+        return annal__fail_errno(err, "cannot read the log");
     out->judged = (uint64_t)st.st_size;
     annal_status status = document_open(&document, importer, out->fd, err);
     if (status >= 0 && options->only_whole &&
@@ -238,7 +242,7 @@ static annal_status open_text(const struct importer *importer,
     }
     document_close(&document);
     if (status == ANNAL_OK && lseek(out->fd, 0, SEEK_SET) < 0)
-        status = annal__fail_errno(err, "cannot be read");
+        status = annal__fail_errno(err, "cannot read the log");
     return status;
 }
 
@@ -291,9 +295,9 @@ static annal_status open_path(const char *path, int *out_fd, struct stat *out_st
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     annal_status status = ANNAL_OK;
     if (fd < 0 || fstat(fd, out_st) < 0)
-        status = annal__fail_errno(err, "cannot be opened");
+        status = annal__fail_errno(err, "cannot open the log");
     else if (!S_ISREG(out_st->st_mode) && !S_ISDIR(out_st->st_mode))
-        status = annal__fail(err, ANNAL_ERR_INVALID, "neither a file nor a directory");
+        status = annal__fail(err, ANNAL_ERR_INVALID, "the path is neither a file nor a directory");
     if (status < 0 && fd >= 0)
         close(fd);
     else

@@ -31,10 +31,13 @@ const char *source_container_name(enum container container);
 /* a log as lines */
 struct lines {
     enum container container;
-    int fd;          /* descriptor at the first line */
-    bool is_log;     /* whether fd is the log itself, so that bytes appended to it can be read */
-    bool whole;      /* whether a document is a complete JSON value */
-    bool unknown;    /* whether a document contains no array of "-- split:" */
+    int fd;      /* descriptor of the lines, positioned at the first line */
+    bool is_log; /* whether fd is the log itself, so that bytes appended to it can be read */
+    bool whole;  /* whether a document is a complete JSON value */
+    /*
+     * whether the log is a document without any of the arrays that the importer's "-- split:" names
+     */
+    bool unknown;
     uint64_t judged; /* size of the log when its form was judged, in bytes */
     bool damaged;    /* whether the lines end where the log cannot be read; damage says why */
     annal_error damage;

@@ -23,21 +23,24 @@
 /* number of bytes that are hashed at the beginning and at the end of a log */
 #define HASHED_BYTES ((size_t)64 << 10)
 #define SESSIONS_MAX 64 /* a log with more sessions is always read again */
-/* times of files are not more exact than a tick of the clock */
+/* a log that was changed less than this time (us) ago is not recorded: the clock of a file system
+ * is coarse, and a later change could have the same time */
 #define RECENT_US      100000
 #define FILE_BYTES_MAX ((size_t)1 << 30)
-#define FRESH_BYTES    ((size_t)1 << 20) /* number of bytes of notes that are written together */
+/* number of bytes of new lines that are collected before they are written to the file */
+#define FRESH_BYTES ((size_t)1 << 20)
 
 struct noted {
     uint64_t key; /* hash of the path */
-    size_t order; /* position in the file; the last line of a log counts */
+    /* position of the line in the file; of several lines for a log, the last one counts */
+    size_t order;
     annal_slice line;
 };
 
 struct unchanged {
     annal_store *store;
     struct buf path, read, fresh;
-    struct noted *noted; /* valid lines of the file, sorted by key */
+    struct noted *noted; /* valid lines of the file, one for each imported log, sorted by key */
     size_t count;
     bool is_read; /* whether the file was read */
 };
@@ -64,8 +67,8 @@ static bool hash_ends(int fd, off_t size, uint64_t *out_hash)
     return read;
 }
 
-/* Return whether a database has a WAL. A database with a WAL changes without a change of its file,
- * so it is not noted. */
+/* Return whether a database has a WAL: it can change without a change of its file, so its import is
+ * not recorded as unchanged. */
 static bool has_wal(const char *path)
 {
     struct stat file;
@@ -168,7 +171,7 @@ static int by_key_and_order(const void *a, const void *b)
     return key != 0 ? key : order;
 }
 
-/* Take the valid lines. The logs of other lines are read again. */
+/* Collect the valid lines of the file. The logs of invalid lines are read again. */
 static void take_lines(struct unchanged *unchanged)
 {
     annal_slice rest = annal__buf_slice(&unchanged->read);
@@ -207,7 +210,7 @@ static void rewrite(struct unchanged *unchanged)
     target_aside_done(&aside);
 }
 
-/* Keep the last line of each log. Return how many lines are left. */
+/* Keep only the last line of each log. Return how many lines are left. */
 static size_t drop_replaced(struct noted *noted, size_t count)
 {
     size_t kept = 0;

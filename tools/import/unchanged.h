@@ -49,7 +49,7 @@ bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, struct importer *inout_importer,
                     struct import_report *out_report);
 
-/* Note that the log was imported completely. */
+/* Record that the log was imported completely, in the state `mark`, with this result. */
 void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, const struct importer *importer,
                     const struct import_report *report);

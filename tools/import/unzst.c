@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* The lines of a log differ from each other, so it compresses less than this. A file that
- * compresses much better could fill the disk. */
+/* A compressed log is refused if it unpacks to more than ALWAYS_BYTES plus RATIO_MAX times its
+ * size, because it could fill the disk. Real logs do not compress so well: their lines differ. */
 #define ALWAYS_BYTES ((uint64_t)64 << 20)
 enum { RATIO_MAX = 1000 };
 
@@ -22,10 +22,11 @@ static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_o
     for (;;) {
         ssize_t got = pread(fd, (void *)in->src, in_bytes, at);
         if (got < 0)
-            return annal__fail_errno(err, "cannot be read");
+            return annal__fail_errno(err, "cannot read the log");
         if (got == 0)
             return left == 0 ? ANNAL_OK
-                             : annal__fail(err, ANNAL_ERR_CORRUPT, "its zstd stream ends early");
+                             : annal__fail(err, ANNAL_ERR_CORRUPT,
+                                           "the zstd stream of the log ends early");
         at += got;
         in->size = (size_t)got;
         in->pos = 0;
@@ -33,15 +34,17 @@ static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_o
             out->pos = 0;
             left = ZSTD_decompressStream(stream, out, in);
             if (ZSTD_isError(left))
-                return annal__fail(err, ANNAL_ERR_CORRUPT, "its zstd stream is damaged: %s",
+                return annal__fail(err, ANNAL_ERR_CORRUPT,
+                                   "the zstd stream of the log is damaged: %s",
                                    ZSTD_getErrorName(left));
             written += out->pos;
             if (written > ALWAYS_BYTES + RATIO_MAX * (uint64_t)at)
                 return annal__fail(err, ANNAL_ERR_CORRUPT,
-                                   "its zstd stream is more than %d times as large as the file",
+                                   "the zstd stream of the log decompresses to more than %d times "
+                                   "the size of the file",
                                    RATIO_MAX);
             if (fwrite(out->dst, 1, out->pos, file) != out->pos)
-                return annal__fail_errno(err, "write a temporary file");
+                return annal__fail_errno(err, "write the decompressed log to a temporary file");
         }
     }
 }
@@ -53,9 +56,10 @@ annal_status unzst(int fd, FILE *file, annal_error *err)
     char *out_bytes = annal__realloc_array(NULL, ZSTD_DStreamOutSize(), 1);
     ZSTD_inBuffer in = {.src = in_bytes};
     ZSTD_outBuffer out = {.dst = out_bytes, .size = ZSTD_DStreamOutSize()};
-    annal_status status = stream == NULL || in_bytes == NULL || out_bytes == NULL
-                              ? annal__fail(err, ANNAL_ERR_NOMEM, "decompress zstd: out of memory")
-                              : undo(stream, fd, &in, &out, file, err);
+    annal_status status =
+        stream == NULL || in_bytes == NULL || out_bytes == NULL
+            ? annal__fail(err, ANNAL_ERR_NOMEM, "decompress the log: out of memory")
+            : undo(stream, fd, &in, &out, file, err);
     ZSTD_freeDStream(stream);
     annal__free(in_bytes);
     annal__free(out_bytes);

@@ -44,7 +44,7 @@ static int find_unit(struct buf *path)
     if (annal__buf_printf(path, "%s%s/systemd/user/" UNIT, own ? config : home,
                           own ? "" : "/.config") < 0 ||
         annal__buf_cstr(path) == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("compose the path of the unit of annal watch: out of memory");
     return EXIT_DONE;
 }
 
@@ -138,11 +138,12 @@ int watch_unit_install(const char *store)
         exit_status = fail_usage("watch: a unit cannot name a file with a line break in its name");
     if (exit_status == EXIT_DONE &&
         (!make_parents(path.ptr) || !write_unit(path.ptr, program, place)))
-        exit_status = fail_storage("watch: cannot write '%s': %s", path.ptr, strerror(errno));
+        exit_status =
+            fail_storage("watch: cannot write the unit '%s': %s", path.ptr, strerror(errno));
     if (exit_status == EXIT_DONE && (!systemctl((const char *[]){"daemon-reload", NULL}) ||
                                      !systemctl((const char *[]){"enable", "--now", UNIT, NULL})))
-        exit_status = fail_refused("watch: systemd did not start '%s'; without systemd, start "
-                                   "'annal watch' at login in another way",
+        exit_status = fail_refused("watch: systemd did not start the unit '%s'; without systemd, "
+                                   "start 'annal watch' at login in another way",
                                    path.ptr);
     if (exit_status == EXIT_DONE)
         printf("annal watch runs now and after each login, for the store %s (%s)\n", place,
@@ -156,11 +157,12 @@ int watch_unit_uninstall(void)
     struct buf path = {0};
     int exit_status = find_unit(&path);
     if (exit_status == EXIT_DONE && access(path.ptr, F_OK) != 0)
-        exit_status = fail_refused("watch: '%s' does not exist", path.ptr);
+        exit_status = fail_refused("watch: the unit '%s' does not exist", path.ptr);
     if (exit_status == EXIT_DONE)
         (void)systemctl((const char *[]){"disable", "--now", UNIT, NULL});
     if (exit_status == EXIT_DONE && unlink(path.ptr) != 0)
-        exit_status = fail_storage("watch: cannot remove '%s': %s", path.ptr, strerror(errno));
+        exit_status =
+            fail_storage("watch: cannot remove the unit '%s': %s", path.ptr, strerror(errno));
     if (exit_status == EXIT_DONE) {
         (void)systemctl((const char *[]){"daemon-reload", NULL});
         printf("annal watch no longer runs after a login; the store stays\n");

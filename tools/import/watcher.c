@@ -39,15 +39,16 @@ annal_status watcher_begin(const char *store, int *out_fd, annal_error *err)
 {
     int fd = open_lock(store, O_RDWR | O_CREAT);
     if (fd < 0)
-        return annal__fail_errno(err, "watch: open %s/locks/watch", store);
+        return annal__fail_errno(err, "watch: cannot open the file %s/locks/watch", store);
     bool busy = flock(fd, LOCK_EX | LOCK_NB) < 0;
     if (!busy && futimens(fd, NULL) == 0) {
         *out_fd = fd;
         return ANNAL_OK;
     }
-    annal_status status = busy && errno == EWOULDBLOCK
-                              ? refuse(store, err)
-                              : annal__fail_errno(err, "watch: lock %s/locks/watch", store);
+    annal_status status =
+        busy && errno == EWOULDBLOCK
+            ? refuse(store, err)
+            : annal__fail_errno(err, "watch: cannot lock the file %s/locks/watch", store);
     close(fd);
     return status;
 }

@@ -16,8 +16,9 @@ static annal_status load(const struct library *library, annal_error *err)
     for (size_t i = 0; library->names[i] != NULL; i++) {
         void *found = dlsym(handle, library->names[i]);
         if (found == NULL)
-            return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "another version of %s is required: %s",
-                               library->file, dlerror());
+            return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                               "the installed version of %s cannot be used: %s", library->file,
+                               dlerror());
         memcpy((char *)library->table + i * sizeof found, &found, sizeof found);
     }
     return ANNAL_OK;

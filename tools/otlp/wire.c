@@ -149,7 +149,8 @@ struct wire {
     const unsigned char *at, *end;
     uint32_t number; /* number of the current field */
     uint32_t type;   /* wire type of the field */
-    uint64_t value;  /* value of the field, if it is not in bytes */
+    /* value of the field, if its wire type is a number; else `bytes` is the value */
+    uint64_t value;
     annal_slice bytes;
 };
 
@@ -341,6 +342,6 @@ annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, vo
     if (status == ANNAL_ERR_INVALID)
         annal__fail(err, status, "the body is not an OTLP export request in protobuf");
     else if (status < 0)
-        annal__fail(err, status, "the request is too large");
+        annal__fail(err, status, "the OTLP export request is too large");
     return status < 0 ? status : ANNAL_OK;
 }

@@ -50,7 +50,7 @@ struct series {
 enum { SERIES_MAX = 2 };
 
 struct chart {
-    const char *what; /* what is counted, such as "events" */
+    const char *what; /* name of the things that are counted, such as "events" */
     enum unit unit;
     struct series series[SERIES_MAX];
     int series_count;

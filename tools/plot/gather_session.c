@@ -15,7 +15,7 @@ struct session_part {
     char journal[ANNAL_SESSION_ID_BYTES_MAX + 1];
     int64_t from_seq, to_seq;
     int64_t to_us; /* latest time of the journal's events */
-    bool last;     /* whether it is the journal of the session itself */
+    bool last;     /* whether this is the session's own journal, not an ancestor's journal */
 };
 
 static bool in_range(const struct session *session, int64_t time_us)
@@ -237,7 +237,7 @@ void gather_session_done(struct session *session)
 /* ---- Turns and calls ---- */
 
 struct pending {
-    uint64_t key; /* hash of the kind and the id */
+    uint64_t key; /* hash of kind and id of the turn or call */
     bool met;
     enum happening_kind kind;
     char *name;
@@ -299,8 +299,8 @@ static int tell_row(struct asking *asking, struct happening *what, annal_slice i
     return tell(asking, *what);
 }
 
-/* Report the turns and calls that were open at a fork point and never ended, up to the end of the
- * session. */
+/* Report the turns and calls that had not ended at a fork point, and do not end later either, as
+ * lasting until the end of the session. */
 static int tell_held(struct asking *asking)
 {
     int status = ANNAL_OK;

@@ -73,7 +73,7 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
 static bool lay_out(struct timeline *timeline, int cut_slots)
 {
     const struct session *session = timeline->session;
-    /* the number of labels for which a terminal of 80 columns has room */
+    /* maximum number of cuts: the labels of more cuts do not fit into a terminal of 80 columns */
     enum { CUTS_MAX = 6 };
     size_t most = (size_t)timeline->slots / (size_t)(8 * cut_slots);
     most = most > CUTS_MAX ? CUTS_MAX : most;
@@ -95,7 +95,7 @@ static bool lay_out(struct timeline *timeline, int cut_slots)
 static int slot_of(const struct timeline *timeline, int64_t time_us)
 {
     size_t low = 0, high = timeline->segment_count - 1;
-    while (low < high) { /* find the last segment that begins at or before the time */
+    while (low < high) { /* binary search for the last segment that begins at or before the time */
         size_t middle = low + (high - low + 1) / 2;
         if (timeline->segments[middle].from_us <= time_us)
             low = middle;

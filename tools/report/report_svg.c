@@ -10,11 +10,12 @@ enum {
     GAP = 14,
     LETTER = 7, /* width of a letter in pixels: at 12 px only W and M of the fonts are wider */
     LETTERS_MAX = 40,
-    SECTION = 3 /* lines that a section needs in addition to its rows: title, headings, and a gap */
+    /* number of lines that a section needs in addition to its rows: title, headings, and a gap */
+    SECTION = 3
 };
 
 struct layout {
-    int letters[COLUMNS_MAX]; /* width of each column in letters */
+    int letters[COLUMNS_MAX]; /* width of each column, in characters */
     int width;
 };
 

@@ -28,14 +28,16 @@ static annal_status add_token(struct access *access, const char *text, enum righ
 {
     size_t len = strlen(text);
     if (len < TOKEN_LEAST)
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s': a token must have at least %u characters",
-                           path, TOKEN_LEAST);
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "token file '%s': a token must have at least %u characters", path,
+                           TOKEN_LEAST);
     if (access->token_count == TOKENS_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "'%s' has more than %u tokens", path, TOKENS_MAX);
+        return annal__fail(err, ANNAL_ERR_LIMIT, "token file '%s' has more than %u tokens", path,
+                           TOKENS_MAX);
     struct access_token *token =
         annal__array_add(&access->tokens, &access->token_count, sizeof *token);
     if (token == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read token file '%s': out of memory", path);
     annal__sha256_of(text, len, token->sha256);
     token->right = right;
     if (right == RIGHT_WRITE && access->first[0] == '\0' && len < sizeof access->first)
@@ -58,8 +60,8 @@ static annal_status read_line(struct access *access, char *line, unsigned number
     if (!is_more && (strcmp(first, "read") == 0 || strcmp(first, "write") == 0))
         return add_token(access, second, *first == 'r' ? RIGHT_READ : RIGHT_WRITE, path, err);
     return annal__fail(err, ANNAL_ERR_INVALID,
-                       "'%s', line %u: expected TOKEN, 'read TOKEN' or 'write TOKEN'", path,
-                       number);
+                       "token file '%s', line %u: expected TOKEN, 'read TOKEN' or 'write TOKEN'",
+                       path, number);
 }
 
 /* Read the tokens, a line at a time. A line that is too long is refused as a whole, so that its end
@@ -72,16 +74,17 @@ annal_status access_read(struct access *access, FILE *file, const char *path, an
     ssize_t len;
     for (unsigned number = 1; status >= 0 && (len = getline(&line, &room, file)) >= 0; number++) {
         if (len > LINE_BYTES_MAX)
-            status = annal__fail(err, ANNAL_ERR_LIMIT, "'%s', line %u is longer than %d bytes",
-                                 path, number, LINE_BYTES_MAX);
+            status = annal__fail(err, ANNAL_ERR_LIMIT,
+                                 "token file '%s', line %u is longer than %d bytes", path, number,
+                                 LINE_BYTES_MAX);
         else if (memchr(line, '\0', (size_t)len) != NULL)
-            status = annal__fail(err, ANNAL_ERR_INVALID, "'%s', line %u contains a zero byte", path,
-                                 number);
+            status = annal__fail(err, ANNAL_ERR_INVALID,
+                                 "token file '%s', line %u contains a zero byte", path, number);
         else
             status = read_line(access, line, number, path, err);
     }
     if (status >= 0 && ferror(file))
-        status = annal__fail_errno(err, "cannot read '%s'", path);
+        status = annal__fail_errno(err, "cannot read token file '%s'", path);
     free(line);
     return status;
 }
@@ -91,18 +94,19 @@ static annal_status read_tokens(struct access *access, FILE *file, const char *p
 {
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
-        return annal__fail_errno(err, "cannot read '%s'", path);
+        return annal__fail_errno(err, "cannot read token file '%s'", path);
     if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is not a file", path);
+        return annal__fail(err, ANNAL_ERR_INVALID, "token file '%s' is not a regular file", path);
     if ((info.st_mode & 077) != 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "'%s' can be read by other users: run chmod 600 on it", path);
+                           "token file '%s' can be read by other users: run chmod 600 on the file",
+                           path);
     if (info.st_size > FILE_BYTES_MAX)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "'%s' is longer than %u bytes", path,
+        return annal__fail(err, ANNAL_ERR_LIMIT, "token file '%s' is longer than %u bytes", path,
                            FILE_BYTES_MAX);
     annal_status status = access_read(access, file, path, err);
     if (status >= 0 && access->token_count == 0)
-        status = annal__fail(err, ANNAL_ERR_INVALID, "'%s' contains no token", path);
+        status = annal__fail(err, ANNAL_ERR_INVALID, "token file '%s' contains no token", path);
     return status;
 }
 
@@ -111,7 +115,7 @@ annal_status access_token_in_memory(struct access *access, annal_error *err)
     uint8_t random[RANDOM_BYTES];
     char text[2 * RANDOM_BYTES + 1];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "cannot create a token");
+        return annal__fail_errno(err, "cannot create a token from random bytes");
     annal__hex_text(random, sizeof random, text);
     annal_status status = add_token(access, text, RIGHT_READ, "a token in memory", err);
     if (status >= 0)
@@ -124,15 +128,16 @@ static annal_status make_tokens(const char *path, annal_error *err)
     uint8_t random[RANDOM_BYTES];
     char text[2 * RANDOM_BYTES + 2];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return annal__fail_errno(err, "cannot create a token");
+        return annal__fail_errno(err, "cannot create a token from random bytes");
     annal__hex_text(random, sizeof random, text);
     text[2 * RANDOM_BYTES] = '\n';
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return errno == EEXIST ? ANNAL_OK : annal__fail_errno(err, "cannot create '%s'", path);
+        return errno == EEXIST ? ANNAL_OK
+                               : annal__fail_errno(err, "cannot create token file '%s'", path);
     bool good = write(fd, text, 2 * RANDOM_BYTES + 1) == 2 * RANDOM_BYTES + 1 && fsync(fd) == 0;
     if (!good)
-        annal__fail_errno(err, "cannot write '%s'", path);
+        annal__fail_errno(err, "cannot write token file '%s'", path);
     close(fd);
     return good ? ANNAL_OK : ANNAL_ERR_IO;
 }
@@ -158,7 +163,7 @@ annal_status access_tokens(struct access *access, const char *path, annal_error 
     if (status < 0)
         return status;
     if (file == NULL)
-        return annal__fail_errno(err, "cannot read '%s'", path);
+        return annal__fail_errno(err, "cannot read token file '%s'", path);
     status = read_tokens(access, file, path, err);
     fclose(file);
     return status;

@@ -325,10 +325,10 @@ void ask_diff(struct serve *serve, struct request *request)
     const char *names[] = {http_query(request, "a"), http_query(request, "b")};
     annal_status status = ANNAL_OK;
     for (int i = 0; status >= 0 && i < 2; i++)
-        status =
-            names[i] == NULL
-                ? annal__fail(&err, ANNAL_ERR_INVALID, "the parameters a and b must be sessions")
-                : annal_session_info_get(serve->store, annal_slice_of(names[i]), &info, &err);
+        status = names[i] == NULL
+                     ? annal__fail(&err, ANNAL_ERR_INVALID,
+                                   "the parameters a and b must be the names of sessions")
+                     : annal_session_info_get(serve->store, annal_slice_of(names[i]), &info, &err);
     if (status >= 0)
         status = annal__buf_printf(&ids, "[\"%s\",\"%s\"]", names[0], names[1]);
     const annal_value params[] = {text_value(annal__buf_slice(&ids)),

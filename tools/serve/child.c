@@ -67,7 +67,8 @@ static annal_status spawn(struct child *child, const char *store, const char *co
     errno = posix_spawn(&child->pid, SELF, &actions, &attributes, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    return errno == 0 ? ANNAL_OK : annal__fail_errno(err, "cannot start '%s'", words[0]);
+    return errno == 0 ? ANNAL_OK
+                      : annal__fail_errno(err, "cannot start the program '%s'", words[0]);
 }
 
 static void close_ends(struct child *child, int side)
@@ -143,11 +144,13 @@ static annal_status end(const struct child *child, struct buf *errors, annal_err
     while (waitpid(child->pid, &how, 0) < 0 && errno == EINTR)
         ;
     if (child->unwanted)
-        return annal__fail(err, ANNAL_ERR_CLOSED,
-                           "the process was stopped: its client disconnected");
+        return annal__fail(
+            err, ANNAL_ERR_CLOSED,
+            "the process that answered a request was stopped: the client disconnected");
     if (child->late)
-        return annal__fail(err, ANNAL_ERR_LIMIT,
-                           "the process was stopped: it exceeded its time limit");
+        return annal__fail(
+            err, ANNAL_ERR_LIMIT,
+            "the process that answered a request was stopped: the time limit was exceeded");
     if (WIFEXITED(how) && WEXITSTATUS(how) == EXIT_DONE)
         return ANNAL_OK;
     while (errors->len > 0 && errors->ptr[errors->len - 1] == '\n')
@@ -176,10 +179,10 @@ annal_status child_run(const char *store, const char *const *words,
         options->most_ms == 0 ? 0 : annal__clock_monotonic_us() + options->most_ms * INT64_C(1000);
     char **environment = options->variable == NULL ? environ : environment_with(options->variable);
     if (environment == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "start '%s': out of memory", words[0]);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start the program '%s': out of memory", words[0]);
     for (int i = 0; status >= 0 && i < 3; i++) {
         if (pipe2(child.ends[i], O_CLOEXEC) != 0)
-            status = annal__fail_errno(err, "cannot start '%s'", words[0]);
+            status = annal__fail_errno(err, "cannot start the program '%s'", words[0]);
     }
     if (status >= 0)
         status = spawn(&child, store, words, environment, err);

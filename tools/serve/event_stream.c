@@ -214,7 +214,7 @@ static int note_count(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Count the events of all sessions that are older than a time. */
+/* Count the events before a time, of all sessions. *out is the number. */
 static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t *out,
                                 annal_error *err)
 {
@@ -299,8 +299,8 @@ static annal_status put_id(struct stream *stream, struct buf *text)
     return status < 0 ? status : annal__buf_append(text, "\n", 1);
 }
 
-/* Note in the position that an event is sent. Returns false if the client has received the event
- * before. */
+/* Record in the client's position that this event of the session is sent. Returns false if the
+ * client has received the event before. */
 static bool note_event(struct place_of_all *all, annal_slice session, const annal_event *event)
 {
     uint64_t hash = annal__hash(session.ptr, session.len, 0) >> 16;

@@ -85,7 +85,7 @@ void event_stream_watch(struct stream *stream, size_t part, int epoll);
 /* Append up to about FLOW_BYTES of output. Returns false at the end of the stream. */
 bool event_stream_fill(struct stream *stream, struct buf *text, int epoll);
 
-/* Free the buffers of the tails while the stream is idle. */
+/* Free the read buffers of the stream's tails. Call it when the stream is idle. */
 void event_stream_trim(struct stream *stream);
 
 /* event_stream_end() closes the tails; event_stream_free() also frees the stream, and accepts

@@ -53,7 +53,7 @@ struct flow {
     struct MHD_Connection *connection;
     struct flow_source source;
     struct buf out;
-    size_t taken; /* bytes of out that the connection has read */
+    size_t taken; /* number of bytes of `out` that the connection has sent */
     uint64_t bytes;
     bool suspended;
     bool ended;
@@ -198,7 +198,7 @@ static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
     else if (flow->ended)
         len = flow->failed ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
     else {
-        annal__buf_done(&flow->out); /* an idle stream needs no buffer */
+        annal__buf_done(&flow->out); /* free the buffer while the stream has nothing to send */
         flow->taken = 0;
         flow->suspended = wants = true;
         MHD_suspend_connection(flow->connection);
@@ -365,7 +365,7 @@ static void completed(void *arg, struct MHD_Connection *connection, void **state
         request->flow->gone = true;
         bytes = request->flow->bytes;
         pthread_mutex_unlock(&request->flow->lock);
-        /* the code that fills the flow then notices its end */
+        /* call want(), so that the code that fills the flow notices that the flow has ended */
         request->flow->source.want(request->flow->source.arg);
     }
     http->program.done(http->program.arg, request, bytes);

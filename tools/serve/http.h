@@ -42,11 +42,13 @@ struct request {
     unsigned body_refused; /* HTTP status with which the body was refused, or 0 */
     /* whether the address was too long, so that its parameters were not read */
     bool too_long;
-    int64_t begun_us, whole_us; /* times when the head and when the whole body had arrived */
+    /* times at which the head of the request (begun_us) and its whole body (whole_us) had arrived,
+     * in us */
+    int64_t begun_us, whole_us;
     /* time limit in s from the head to the end of the answer; 0 for none; REQUEST_S by default */
     _Atomic unsigned most_s;
 
-    /* Set by the program in admit(). */
+    /* Members that the program sets in the callback admit(). */
     void *program;
     const struct route *route;
     annal_slice id;    /* session id, a part of path; empty if the route names no session */
@@ -66,7 +68,8 @@ struct request {
     int fd;
     uint64_t fd_from, fd_bytes;
     annal_slice
-        constant; /* bytes to send instead of answer; they must exist as long as this process */
+        /* bytes to send instead of `answer`; they must stay valid as long as the process */
+        constant;
 
     /* Used by http.c only. */
     size_t body_counted;

@@ -61,8 +61,8 @@ static void fill(void *arg)
     annal__buf_done(&out);
 }
 
-/* Submit a call of fill(), unless one is running. If the client has disconnected, that call notices
- * it, and is the last one. */
+/* Let a thread of the pool call fill(), which produces the next part of the answer, unless such a
+ * call is running. If the client has disconnected, fill() notices it, and is not called again. */
 static void want(void *arg)
 {
     struct production *production = arg;

@@ -97,8 +97,8 @@ const struct route routes[] = {
 
 /* ---- Finding the route ---- */
 
-/* Return whether path matches a pattern. *out_id is the part of path at the first {}, *out_item the
- * part at the second. */
+/* Return whether path matches a pattern in which {} stands for one name. *out_id is the name at the
+ * first {}, *out_item the name at the second. */
 static bool fits(const char *pattern, const char *path, annal_slice *out_id, annal_slice *out_item)
 {
     annal_slice holes[2] = {{0}};

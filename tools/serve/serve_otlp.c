@@ -22,7 +22,7 @@
 #define BODY_BYTES_MAX ((size_t)64 << 20) /* maximum size of a body after gunzip */
 /* maximum size of a resource as JSON; a larger one is rejected */
 #define LINE_BYTES_MAX ((size_t)8 << 20)
-/* an importer that has read more than this is replaced by a new one, to free its memory */
+/* number of bytes after which an importer is replaced by a new one, to free its memory */
 #define KEPT_BYTES_MAX ((uint64_t)256 << 20)
 #define JSON_DEPTH     128
 #define TRACE_DIGITS   32
@@ -42,7 +42,7 @@ static const struct {
 
 struct intake {
     pthread_mutex_t lock; /* only one thread at a time uses an importer */
-    annal_import *import; /* NULL: the next line opens it */
+    annal_import *import; /* running import; NULL: the next line opens a new one */
     struct owners *owners;
     uint64_t lines, bytes;
 };
@@ -357,7 +357,7 @@ static void answer_status(struct request *request, const annal_error *err, bool 
     int code = invalid ? 3 : err->status == ANNAL_ERR_LIMIT ? 8 : 14;
     size_t len = strlen(err->message);
     struct buf *out = &request->answer;
-    len = len > 100 ? 100 : len; /* so that its length fits in one byte */
+    len = len > 100 ? 100 : len; /* cut the text, so that its length fits in one byte of protobuf */
     annal__buf_clear(out);
     request->status = invalid ? 400 : err->status == ANNAL_ERR_LIMIT ? 413 : 503;
     request->type = wire ? WIRE_TYPE : JSON_TYPE;

@@ -46,14 +46,14 @@ static annal_status read_line(struct serve *serve, const struct proof *proof, st
         status = annal__buf_reserve(line, (size_t)proof->event.length);
     if (status < 0 || annal__buf_cstr(&path) == NULL) {
         annal__buf_done(&path);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a line of '%s': out of memory",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read an event of session '%s': out of memory",
                            proof->journal);
     }
     int fd = open(path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     ssize_t len =
         fd < 0 ? -1 : pread(fd, line->ptr, (size_t)proof->event.length, (off_t)proof->event.offset);
     if (len < 0)
-        status = annal__fail_errno(err, "cannot read '%s'", path.ptr);
+        status = annal__fail_errno(err, "cannot read the journal '%s'", path.ptr);
     else
         line->len = (size_t)len;
     if (fd >= 0)

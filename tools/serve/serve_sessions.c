@@ -170,7 +170,8 @@ static int add_row(void *arg, const annal_row *row)
 {
     struct listing *listing = arg;
     if (listing->rows++ == listing->limit)
-        return 0; /* this row only shows that another page exists */
+        /* the row after the limit is not printed: its existence means that there is a next page */
+        return 0;
     annal_status status =
         listing->rows > 1 ? annal__buf_append(&listing->request->answer, ",\n", 2) : ANNAL_OK;
     if (status >= 0)

@@ -167,7 +167,7 @@ static int put_change(void *arg, const annal_change *change)
     struct changes *changes = arg;
     if (changes->out->len > ROWS_BYTES_MAX)
         return annal__fail(changes->err, ANNAL_ERR_LIMIT,
-                           "the difference is too large for one answer");
+                           "the difference between the two states is too large for one answer");
     annal_status status =
         changes->count++ > 0 ? annal__buf_append(changes->out, ",\n", 2) : ANNAL_OK;
     return status < 0 ? status : change_json(changes->out, change, changes->err);

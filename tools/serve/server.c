@@ -36,7 +36,7 @@
 
 struct listener_of {
     struct place place;
-    struct serve serve; /* a copy of the server's, with its own access */
+    struct serve serve; /* copy of the server's struct serve, with separate access rights */
     struct http *http;
 };
 
@@ -114,7 +114,8 @@ static int read_pem(const char *path, char **out)
         text.len += got;
     }
     bool good = file != NULL && !ferror(file) && got == 0 && annal__buf_cstr(&text) != NULL;
-    int exit_status = good ? 0 : fail_storage("serve: read '%s': %s", path, strerror(errno));
+    int exit_status =
+        good ? 0 : fail_storage("serve: read the PEM file '%s': %s", path, strerror(errno));
     if (file != NULL)
         fclose(file);
     if (good)
@@ -228,8 +229,8 @@ static bool write_open_page(struct server *server, const char *url)
     int fd = (size_t)len < sizeof server->open_page ? mkostemps(path, 5, O_CLOEXEC) : -1;
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (file == NULL) {
-        say("serve: create '%s': %s: open the address in a browser yourself", path,
-            strerror(errno));
+        say("serve: create the temporary page '%s': %s: open the address in a browser yourself",
+            path, strerror(errno));
         path[0] = '\0';
         return false;
     }
@@ -301,8 +302,9 @@ static int open_log(struct server *server)
     server->serve.log_fd = strcmp(path, "-") == 0
                                ? STDERR_FILENO
                                : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    return server->serve.log_fd < 0 ? fail_storage("serve: open '%s': %s", path, strerror(errno))
-                                    : 0;
+    return server->serve.log_fd < 0
+               ? fail_storage("serve: open the log of requests '%s': %s", path, strerror(errno))
+               : 0;
 }
 
 static int open_rest(struct server *server)

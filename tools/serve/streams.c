@@ -16,9 +16,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define ROUND_MS   1000 /* interval of the checks for heartbeats, in ms */
-#define READY_MAX  256
-#define TEXT_BYTES ((size_t)1 << 20) /* size above which the thread's text buffer is freed */
+#define ROUND_MS  1000 /* interval of the checks whether streams need a heartbeat, in ms */
+#define READY_MAX 256
+/* size in bytes above which the thread's text buffer is freed after use */
+#define TEXT_BYTES ((size_t)1 << 20)
 /* size of output after which the stream's own buffers are freed */
 #define LARGE_BYTES (2 * FLOW_BYTES)
 

@@ -46,8 +46,10 @@ static annal_status make_place(char path[PATH_BYTES], annal_error *err)
     const char *above = getenv("TMPDIR");
     snprintf(path, PATH_BYTES, "%s/annal-serve-XXXXXX",
              above == NULL || *above == '\0' ? "/tmp" : above);
-    return mkdtemp(path) == NULL ? annal__fail_errno(err, "cannot create a directory in '%s'", path)
-                                 : ANNAL_OK;
+    return mkdtemp(path) == NULL
+               ? annal__fail_errno(err, "cannot create the temporary directory '%s' for a bundle",
+                                   path)
+               : ANNAL_OK;
 }
 
 static annal_status open_bundle(const char *path, struct request *request,
@@ -56,7 +58,7 @@ static annal_status open_bundle(const char *path, struct request *request,
     struct stat info;
     request->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (request->fd < 0 || fstat(request->fd, &info) != 0)
-        return annal__fail_errno(err, "cannot read the bundle");
+        return annal__fail_errno(err, "cannot read the temporary file of the bundle");
     request->fd_bytes = (uint64_t)info.st_size;
     return bundle_hash_file(request->fd, path, request->fd_bytes, etag, err);
 }

@@ -156,7 +156,8 @@ static int count_dropped(void *arg, struct shipment *shipment)
     return 0;
 }
 
-/* Check that all data at the target is unchanged, and compare its heads with the journals. */
+/* Check that all data at the target is unchanged, and compare the last event that it records for
+ * each session with the journal. */
 static void prove_whole(struct inspection *inspection)
 {
     annal_error err = {0};

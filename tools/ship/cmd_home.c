@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of annal home. */
+/* The verbs of annal home: a session's home is the only store that may append to it. */
 #include "journal/base/error.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
@@ -33,7 +33,8 @@ static int with_target(const struct args *args, enum open_mode mode,
     if (exit_status == 0) {
         homing.kind = shipping->options.kind->homes;
         if (homing.kind == NULL)
-            exit_status = fail_usage("this target has no homes of sessions: write postgresql://");
+            exit_status = fail_usage(
+                "only a target that begins with postgresql:// records the homes of sessions");
     }
     if (exit_status == 0)
         exit_status = fn(args, &homing);
@@ -70,15 +71,17 @@ static int refuse_history(struct homing *homing, const struct place *head, uint6
                             "must be unique in a cluster",
                             homing->session);
     if (late.events == 0)
-        return fail_refused("session '%s' ends with event %" PRIu64 " here, but with event %" PRIu64
-                            " at the target: download it first, with 'annal pull'",
+        return fail_refused("session '%s' ends with event %" PRIu64
+                            " in this store, but with event %" PRIu64
+                            " at the target: download the session first, with 'annal pull'",
                             homing->session, last_seq, head->seq);
-    return fail_refused(
-        "session '%s': found %" PRIu64 " local event%s after event %" PRIu64
-        " that the target lacks; it ends with event %" PRIu64
-        ". They are saved as session '%s'; delete '%s' here, and download it with 'annal pull'",
-        homing->session, late.events, late.events == 1 ? "" : "s", late.after_seq, head->seq,
-        late.name, homing->session);
+    return fail_refused("session '%s': the target lacks %" PRIu64
+                        " local event%s after event %" PRIu64
+                        "; at the target the session ends with event %" PRIu64
+                        ". The local events are saved as session '%s'; delete session '%s' in this "
+                        "store, then download the session with 'annal pull'",
+                        homing->session, late.events, late.events == 1 ? "" : "s", late.after_seq,
+                        head->seq, late.name, homing->session);
 }
 
 /* Check that the local journal continues after the last event at the target. */
@@ -106,8 +109,8 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
                : fail_error(&homing->err);
 }
 
-/* Check the journal before taking a session that is not at home in any store, so that a refusal
- * changes nothing. */
+/* Check that the local journal agrees with the target before a session is taken that has no home
+ * (no store owns it), so that a refusal changes nothing. */
 static int look_before(struct homing *homing, uint64_t lost_epoch)
 {
     struct home home;
@@ -151,7 +154,7 @@ static int take(const struct args *args, struct homing *homing)
                             "), whose lease ends in %.0f s unless it is renewed",
                             homing->session, home.store, home.epoch, home.seconds_left);
     exit_status = compare_head(homing, old.epoch);
-    if (exit_status != 0) { /* the session was taken in vain: release it */
+    if (exit_status != 0) { /* the session cannot be used although it was taken: release it again */
         struct home ignored;
         return homing->kind->release(homing->target, homing->session, home.epoch, &ignored,
                                      &homing->err) < 0
@@ -250,7 +253,8 @@ static int run_leave(const struct args *args)
         return exit_status;
     annal_status status = shared_url(store, url, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        exit_status = fail_refused("this store does not belong to a cluster");
+        exit_status =
+            fail_refused("this store does not belong to a cluster: 'annal home join' joins one");
     else if ((status < 0 && status != ANNAL_ERR_UNSUPPORTED) ||
              shared_leave(store, &sessions, &err) < 0)
         exit_status = fail_error(&err);
@@ -291,12 +295,12 @@ static int check_shipped(struct homing *homing)
     return 0;
 }
 
-/* Refuse to release: at the target, the session is at home under another store name. */
+/* Refuse to release the session: the target names another store as its home. */
 static int refuse_name(const struct homing *homing, const struct home *home)
 {
     if (strcmp(home->store, SHARED_STORE) == 0)
         return fail_refused("session '%s' is shared, but not in this store: run 'annal home share' "
-                            "first, then release it",
+                            "first, then release the session",
                             homing->session);
     return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
                         "), not in '%s': set --as to the name with which it was taken",

@@ -37,7 +37,7 @@ static int run(const struct args *args)
     int exit_status = ship_find_kind(options.from.url, &options.kind);
     if (exit_status == 0 && options.kind->find == NULL)
         return fail_refused(
-            "sessions cannot be pulled from a stream: it contains events, but no journals");
+            "sessions cannot be pulled from a stream: a stream contains events, but no journals");
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_CREATE, 0, &store);
     if (exit_status == 0)

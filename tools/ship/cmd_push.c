@@ -23,14 +23,14 @@ static int read_token(const char *path, char out[512])
     char line[512] = "";
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return fail_refused("read '%s': %s", path, strerror(errno));
+        return fail_refused("read the token file '%s': %s", path, strerror(errno));
     if (fgets(line, sizeof line, file) == NULL)
         line[0] = '\0';
     fclose(file);
     line[strcspn(line, "\r\n")] = '\0';
     const char *word = strrchr(line, ' ');
     snprintf(out, 512, "%s", word != NULL ? word + 1 : line);
-    return out[0] != '\0' ? 0 : fail_refused("'%s' does not contain a token", path);
+    return out[0] != '\0' ? 0 : fail_refused("the token file '%s' does not contain a token", path);
 }
 
 int push_where_read(const struct args *args, const char *url, struct remote_where *out)

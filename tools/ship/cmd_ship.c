@@ -48,7 +48,7 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
     *out = ship_kind_of(url);
 #ifdef ANNAL_SHIP_S3
     if (*out == &ship_bucket && !lake_s3_names_bucket(url))
-        return fail_usage("'%s' has no bucket name: write s3://bucket/prefix", url);
+        return fail_usage("the target '%s' has no bucket name: write s3://bucket/prefix", url);
 #endif
     if (*out != NULL)
         return 0;
@@ -61,9 +61,9 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
     if (strncmp(url, "nats://", 7) == 0)
         return fail_refused(
             "this annal was built without libnats: install libnats-dev and build annal again");
-    return fail_usage(
-        "'%.*s' is not a target: it must begin with postgresql://, file:///, s3:// or nats://",
-        args_shown(url), url);
+    return fail_usage("'%.*s' is not a valid target: a target must begin with postgresql://, "
+                      "file:///, s3:// or nats://",
+                      args_shown(url), url);
 }
 
 int ship_fail_target(const annal_error *err)
@@ -79,7 +79,8 @@ static int find_name(const struct args *args, struct shipping *shipping)
     if (given != NULL && (given[0] == '\0' || strlen(given) > 200))
         return fail_usage("--as needs a name of 1 to 200 bytes");
     if (given == NULL && gethostname(host, sizeof host - 1) < 0)
-        return fail_storage("this machine has no host name: name the store with --as NAME");
+        return fail_storage("this machine has no host name that could name the store: name the "
+                            "store with --as NAME");
     if (given != NULL)
         snprintf(shipping->name, sizeof shipping->name, "%s", given);
     else
@@ -256,7 +257,8 @@ static int with_shipments(const struct args *args, int (*fn)(struct inspection *
     return store_close(shipping.store, out_finish(exit_status));
 }
 
-/* Read the head of a session that was shipped under another store name, and set its state. */
+/* Read the head (last event at the target) of a session that was shipped under another store name,
+ * and set its state. */
 static annal_status note_head(struct inspection *inspection, struct shipment *shipment,
                               enum shipment_state state, annal_error *err)
 {
@@ -313,7 +315,8 @@ annal_status ship_inspection_say_rows(struct inspection *inspection)
         return ANNAL_OK;
     annal_status status = kind->look_at_rows(inspection->target, &rows, &inspection->err);
     if (status >= 0 && rows.batches > 0)
-        say("the rows of sessions and turns lag %" PRIu64 " batch%s and %.1f s behind the events",
+        say("at the target, the rows of sessions and turns lag %" PRIu64
+            " batch%s and %.1f s behind the events",
             rows.batches, rows.batches == 1 ? "" : "es", rows.seconds);
     return status;
 }
@@ -401,7 +404,8 @@ static int run_tables(const struct args *args)
     int exit_status = ship_begin(args, OPEN_READ, &shipping);
     shipping.options.follow = args_has(args, "follow");
     if (exit_status == 0 && shipping.options.kind->send_pack_tables == NULL)
-        exit_status = fail_usage("this target has no tables of packs: write postgresql://");
+        exit_status =
+            fail_usage("only a target that begins with postgresql:// has tables of packs");
     else if (exit_status == 0)
         exit_status = shipping.options.kind->send_pack_tables(shipping.store, &shipping.options);
     return store_close(shipping.store, out_finish(exit_status));

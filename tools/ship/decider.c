@@ -48,17 +48,20 @@ static annal_status connect(struct decider *decider, annal_error *err)
         return status;
     decider->kind = ship_kind_of(decider->url);
     if (decider->kind == NULL || decider->kind->homes == NULL)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "%s/cluster does not contain an address that begins with postgresql://: "
-                           "run 'annal home leave' and 'annal home join' to write it again",
-                           annal_store_path(decider->store));
+        return annal__fail(
+            err, ANNAL_ERR_UNSUPPORTED,
+            "the file %s/cluster does not contain an address that begins with postgresql://: "
+            "run 'annal home leave' and 'annal home join' to write it again",
+            annal_store_path(decider->store));
     decider->where = (struct ship_where){.url = decider->url,
                                          .store = SHARED_STORE,
                                          .quiet_ms = annal__store_wait_ms(decider->store)};
     return decider->kind->open(&decider->where, true, &decider->target, err);
 }
 
-/* Close the connection and fail; ANNAL_ERR_IO if the target is unreachable, as in annal home. */
+/*
+ * Close the connection and fail: with ANNAL_ERR_IO if the target is unreachable, as in annal home.
+ */
 static annal_status fail_unreachable(struct decider *decider, annal_slice session,
                                      annal_status status, const annal_error *why, annal_error *err)
 {
@@ -89,9 +92,9 @@ static annal_status fail_ahead(const struct decider *decider, const annal_sessio
     return annal__fail(
         err, ANNAL_ERR_REFUSED, "session '%s' has %" PRIu64 " event%s that the target lacks: %s",
         here->session, here->last_seq - head->seq, here->last_seq - head->seq == 1 ? "" : "s",
-        home.is_ours
-            ? "run 'annal home release', 'annal home take' and 'annal ship', then release it again"
-            : "run 'annal ship', then share it");
+        home.is_ours ? "run 'annal home release', 'annal home take' and 'annal ship', then release "
+                       "the session again"
+                     : "run 'annal ship', then share the session");
 }
 
 /* Check that the local events are the first events of the target's history. A fork without own
@@ -138,7 +141,7 @@ static annal_status share_session(struct decider *decider, const char *session, 
     annal_status status = annal_lease_get(decider->store, annal_slice_of(session), &lease, err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
-    /* call this first: if it fails, nothing was changed */
+    /* compare first: if that fails, nothing was changed */
     status = compare_beginning(decider, session, err);
     if (status >= 0)
         status = homes->take(decider->target, session, lease.epoch, INT32_MAX, &home, err);
@@ -147,7 +150,7 @@ static annal_status share_session(struct decider *decider, const char *session, 
     if (!home.granted && strcmp(home.store, SHARED_STORE) != 0)
         return annal__fail(err, ANNAL_ERR_REFUSED,
                            "session '%s' is at home in store '%s' (epoch %" PRIu64
-                           "): release it there first",
+                           "): release the session in that store first",
                            session, home.store, home.epoch);
     status = compare_beginning(decider, session, err);
     if (status < 0) {
@@ -160,8 +163,8 @@ static annal_status share_session(struct decider *decider, const char *session, 
     return annal_lease_set(decider->store, annal_slice_of(session), &lease, err);
 }
 
-/* End the local sharing, because the target names another home or epoch of the session. The next
- * append may share it again. */
+/* Mark the session as not shared in this store, because the target names another home or epoch of
+ * the session. The next append may share it again. */
 static annal_status end_sharing(struct decider *decider, const char *name, uint64_t epoch,
                                 annal_error *err)
 {
@@ -175,7 +178,10 @@ static annal_status end_sharing(struct decider *decider, const char *name, uint6
     }
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
-    return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%s' was released", name);
+    return annal__fail(
+        err, ANNAL_ERR_CONFLICT,
+        "append to session '%s': the session was released, so the session is no longer shared",
+        name);
 }
 
 /* ---- Downloading ---- */
@@ -310,8 +316,8 @@ static annal_status fetch_session(struct decider *decider, const char *name, ann
     return status < 0 ? status : end_sharing(decider, name, lease.epoch, err);
 }
 
-/* Take the lock, or fail after the store's waiting time: another thread may hold the lock while it
- * waits for a silent target. */
+/* Take decider->lock, or fail after the store's waiting time: another thread may hold the lock
+ * while it waits for a silent target. */
 static annal_status lock(struct decider *decider, annal_slice session, annal_error *err)
 {
     int64_t until_us =
@@ -392,7 +398,8 @@ static annal_status look_for(struct decider *decider, const struct deciding *dec
         return status;
     return found == last->seq ? ANNAL_OK
                               : annal__fail(err, ANNAL_ERR_CONFLICT,
-                                            "append to session '%s': other stores were first",
+                                            "append to session '%s': events from other stores were "
+                                            "committed first, nothing was written",
                                             decision->end->session);
 }
 
@@ -434,8 +441,8 @@ static const annal_session_info *end_of(const struct deciding *deciding, size_t 
     return i == 0 ? deciding->decision->end : &deciding->decision->reads[i - 1];
 }
 
-/* Check that a session ends with the same event locally and at the target. The target has no head
- * for a new session, and none for a session without events that guards read. */
+/* Check that a session ends with the same event locally and at the target. The target records no
+ * last event for a new session, and for a session without events that guards read. */
 static bool is_same_end(const struct deciding *deciding, size_t i)
 {
     const annal_session_info *end = end_of(deciding, i);

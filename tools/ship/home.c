@@ -77,8 +77,9 @@ static annal_status note(annal_store *store, struct home_lease *item, int64_t as
                                  asked_us + (int64_t)lease->seconds * 1000000, err);
     annal_status status = end_lease(store, item->session, lease, err);
     if (status >= 0)
-        say("session '%s' is no longer at home here: its lease of epoch %" PRIu64
-            " was lost; appends are refused, 'annal home take' prints what is missing",
+        say("session '%s' no longer has its home in this store: the lease of epoch %" PRIu64
+            " was lost; appends to the session are refused, 'annal home take' prints what is "
+            "missing",
             item->session, lease->epoch);
     return status;
 }
@@ -140,7 +141,7 @@ annal_status home_lost(annal_store *store, const struct home_kind *kind, struct 
     struct home_late late;
     if (annal_lease_get(store, annal_slice_of(session), &lease, NULL) >= 0 && lease.seconds > 0 &&
         lease.epoch == epoch)
-        /* if the lease is in use, the next check ends it */
+        /* if the lease is in use now, the next renewal ends it */
         (void)end_lease(store, session, &lease, NULL);
     annal_status status = home_late_keep(store, kind, target, session, epoch, &late, err);
     if (status >= 0 && late.copied > 0)

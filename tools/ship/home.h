@@ -22,7 +22,7 @@
 
 struct home {
     bool granted; /* whether take() or release() succeeded */
-    /* set by each(): whether the session is at home in this store */
+    /* set by each(): whether this store is the session's home */
     bool is_ours;
     /* name of the store that is the home of the session, or "" if no store is */
     char store[SHIP_STORE_BYTES_MAX];
@@ -43,7 +43,7 @@ typedef annal_status (*home_fn)(void *arg, annal_slice session, const struct hom
 struct home_kind {
     annal_status (*take)(struct ship_target *target, const char *session, uint64_t epoch,
                          uint32_t seconds, struct home *out_home, annal_error *err);
-    /* Extend all leases that are still valid at the target. */
+    /* Extend those of the leases that are still valid at the target, and set kept of each. */
     annal_status (*renew)(struct ship_target *target, struct home_lease *leases, size_t count,
                           annal_error *err);
     annal_status (*release)(struct ship_target *target, const char *session, uint64_t epoch,
@@ -52,8 +52,8 @@ struct home_kind {
      * target. */
     annal_status (*each)(struct ship_target *target, struct shipments *only, home_fn fn, void *arg,
                          annal_error *err);
-    /* Read the head of the session, regardless of which store shipped it; out_head->at is 0 if the
-     * target has no events of it. */
+    /* Read the position after the session's last event at the target, whichever store shipped it;
+     * out_head->at is 0 if the target has no events of the session. */
     annal_status (*head)(struct ship_target *target, const char *session, struct place *out_head,
                          annal_error *err);
     /* Compare these events with the target's history, by seq and h. *out_seq: the seq of the last
@@ -65,7 +65,7 @@ struct home_kind {
     const char *(*name)(const struct ship_target *target);
 };
 
-/* Find the session's current home: set out->store and out->is_ours. */
+/* Ask the target for the session's current home, and set out->store and out->is_ours. */
 annal_status home_find(const struct home_kind *kind, struct ship_target *target,
                        const char *session, struct home *out, annal_error *err);
 
@@ -81,9 +81,13 @@ int64_t home_pace(int64_t third_us);
 struct home_late {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t after_seq;
-    uint64_t events; /* number of late events; 0 if none needed a copy */
-    uint64_t copied; /* number of events copied by this call, including annal.late */
-    bool is_other;   /* the target has a different session of that name; nothing is copied */
+    /* number of events that were appended after the lease expired and must be copied */
+    uint64_t events;
+    /* number of events that this call copied, including the event annal.late, which describes the
+     * copy */
+    uint64_t copied;
+    /* whether the target has a different session with the name `name`; nothing is copied then */
+    bool is_other;
 };
 
 /* Save the events that were appended after the lease with this epoch expired (rule 3 above). epoch
@@ -92,8 +96,10 @@ annal_status home_late_keep(annal_store *store, const struct home_kind *kind,
                             struct ship_target *target, const char *session, uint64_t epoch,
                             struct home_late *out, annal_error *err);
 
-/* End the local lease and save late events, because the target says that the session is not at home
- * in this store with this epoch (0: the store has no lease). */
+/*
+ * End the local lease, and save the events that were appended after it expired, because the target
+ * says that this store with this epoch is not the session's home (epoch 0: the store has no lease).
+ */
 annal_status home_lost(annal_store *store, const struct home_kind *kind, struct ship_target *target,
                        const char *session, uint64_t epoch, annal_error *err);
 

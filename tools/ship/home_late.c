@@ -32,7 +32,7 @@ struct late {
     annal_slice session;
     annal_session_info info;
     struct place after; /* last event that the target also has */
-    char first[500];    /* data of annal.late */
+    char first[500];    /* data of the event annal.late, the first event of the copy */
 };
 
 /* Read the seq, hash and offset of each event from from_seq to to_seq; all of them exist. */
@@ -55,8 +55,8 @@ static annal_status read_places(const struct late *late, uint64_t from_seq, uint
     return status;
 }
 
-/* Find the last event that both sides have (rule 1). Search from the end, because few events are
- * late. */
+/* Find the last event that the journal and the target have in common (rule 1). Search from the end,
+ * because few events were appended after the lease expired. */
 static annal_status find_after(struct late *late, const struct home_kind *kind,
                                struct ship_target *target, annal_error *err)
 {
@@ -64,7 +64,8 @@ static annal_status find_after(struct late *late, const struct home_kind *kind,
     annal_status status = ANNAL_OK;
     struct place *places = annal__zalloc(ASKED_AT_ONCE * sizeof *places);
     if (places == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "look for late events: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "find the events appended after a lease expired: out of memory");
     late->after = (struct place){.seq = late->info.first_seq - 1, .h = late->info.fork_h};
     while (status == ANNAL_OK && shared == 0 && to_seq >= late->info.first_seq) {
         uint64_t most = to_seq + 1 - late->info.first_seq;
@@ -156,8 +157,8 @@ static annal_status append_rest(const struct late *late, annal_slice name, annal
     return status;
 }
 
-/* Copy the late events to the session out->name, if it does not exist or is an unfinished copy of
- * them. */
+/* Copy the events that were appended after the lease expired to the session out->name, if it does
+ * not exist or is an unfinished copy of them. */
 static annal_status copy_to(const struct late *late, struct home_late *out, bool *out_same,
                             annal_error *err)
 {

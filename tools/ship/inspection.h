@@ -16,9 +16,11 @@ struct inspection {
     struct ship_target *shared;
     struct table *table;
     annal_error err;
-    bool bad;         /* whether a session at the target differs from its local journal */
-    uint64_t events;  /* number of events that were compared and are equal */
-    uint64_t shipped; /* number of events that the target should have according to its heads */
+    bool bad;        /* whether a session at the target differs from its local journal */
+    uint64_t events; /* number of events that were compared and are equal */
+    /* number of events that the target should contain, according to the last seqs that it records
+     * (its heads) */
+    uint64_t shipped;
     uint64_t behind;
     bool want_artifacts;
     struct references references; /* artifacts that the compared events refer to */
@@ -29,7 +31,7 @@ struct inspection {
 
 /* ---- cmd_ship.c ---- */
 
-/* Return how many events of the session are missing at the target, according to its head. */
+/* Return how many local events of the session follow its last event at the target. */
 uint64_t ship_inspection_behind(const struct shipment *shipment);
 
 /* Check that the journal contains the last event at the target and can continue after it; on
@@ -37,10 +39,12 @@ uint64_t ship_inspection_behind(const struct shipment *shipment);
 void ship_inspection_try(struct inspection *inspection, struct shipment *shipment,
                          annal_error *err);
 
-/* Call fn for each session with a home, if the target supports homes. */
+/* Call fn for each session with a home: the only store that may append to it. Do nothing if the
+ * target does not record homes. */
 annal_status ship_inspection_ask_homes(struct inspection *inspection, home_fn fn);
 
-/* Mark a shared session, and read its head, which has another store name; a home_fn. */
+/* Mark a session as shared, and read its last event at the target, which is recorded under another
+ * store name; a home_fn. */
 annal_status ship_inspection_note_shared(void *arg, annal_slice session, const struct home *home,
                                          annal_error *err);
 

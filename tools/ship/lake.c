@@ -200,7 +200,8 @@ static annal_status take_file(struct ship_target *lake, const char *text, struct
     outside_skip(&line, "\"}");
     if (!outside_end(&line) || manifest->version < LAKE_BATCH) {
         lake->last[0] = '\0';
-        return fail_manifest(lake->number + 1, "has another version, or is damaged", err);
+        return fail_manifest(lake->number + 1,
+                             "is damaged, or has a version that this annal cannot read", err);
     }
     lake->events += manifest->version == LAKE_BATCH ? file.rows : 0;
     return lake_add_file(lake, &file, err);
@@ -457,9 +458,11 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
                            "so name the store that shipped the session");
     }
     snprintf(lake->store, sizeof lake->store, "%s", where->store);
-    annal_status status = to_write && duckdb_load() != 0
-                              ? annal__fail(err, ANNAL_ERR_IO, "ship: cannot write Parquet files")
-                              : ANNAL_OK;
+    annal_status status =
+        to_write && duckdb_load() != 0
+            ? annal__fail(err, ANNAL_ERR_IO,
+                          "ship: cannot load DuckDB, which writes the Parquet files of a lake")
+            : ANNAL_OK;
     if (status >= 0)
         status = open_files(lake, where, err);
     if (status >= 0)
@@ -593,7 +596,7 @@ static annal_status write_rows(struct ship_target *lake, int fd, annal_error *er
     if (exit_status == 0)
         return ANNAL_OK;
     errno = is_full ? ENOSPC : EIO;
-    return annal__fail_errno(err, "ship: the Parquet file was not written");
+    return annal__fail_errno(err, "ship: cannot write a Parquet file of the lake");
 }
 
 static annal_status print_pieces(struct shipment **shipments, size_t count,
@@ -651,7 +654,8 @@ annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char
 {
     uint32_t chance = 0;
     if (lake->number >= NUMBER_MAX || getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "ship: the lake has too many files");
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "ship: cannot name a new file of the lake: the lake has too many files");
     snprintf(name, NAME_BYTES, "day=%.*s/%08" PRIu64 "-%08x.parquet", ANNAL_FMT(day),
              lake->number + 1, chance);
     return ANNAL_OK;
@@ -703,7 +707,8 @@ static annal_status lake_commit(struct ship_target *lake, struct shipment **ship
     annal__buf_done(&manifest.lines);
     if (status < 0)
         return status;
-    return lake_read_log(lake, err); /* renames the file to its final name (rule 2) */
+    /* read the new manifest, too, and rename its file to the final name (rule 2) */
+    return lake_read_log(lake, err);
 }
 
 /* ---- Artifacts: LAKE/store=<name>/artifacts/<sha256>, the content ---- */

@@ -34,10 +34,12 @@ struct lake_files_kind {
     annal_status (*create)(struct lake_files *files, const char *name, annal_slice bytes,
                            annal_error *err);
 
-    /* Write a file with DuckDB in three steps. local() opens a file to write to; its descriptor is
-     * valid until the next call or close(). stage() stores the file durably as <name>.tmp. settle()
-     * renames it to <name>, or does nothing if it was already renamed. drop() removes what local()
-     * and stage() created. */
+    /*
+     * Write a file of the lake with DuckDB in three steps. local() opens a local file for DuckDB to
+     * write to; its descriptor is valid until the next call or close(). stage() stores this file
+     * durably in the lake as <name>.tmp. settle() renames it to <name>, or does nothing if it was
+     * already renamed. drop() removes what local() and stage() created.
+     */
     annal_status (*local)(struct lake_files *files, const char *name, int *out_fd,
                           annal_error *err);
     annal_status (*stage)(struct lake_files *files, const char *name, annal_error *err);
@@ -92,7 +94,8 @@ struct lake_file {
     bool is_removed;
     bool is_missing; /* whether a compaction found the file deleted */
     struct lake_file
-        *replaced_by; /* file that contains the rows now; NULL if the file was not replaced */
+        /* merged file that contains the rows of this file now; NULL if the file was not replaced */
+        *replaced_by;
 };
 
 struct lake_row {
@@ -111,10 +114,11 @@ struct lake_history;
 struct ship_target {
     const struct lake_files_kind *kind;
     struct lake_files *files;
-    struct shipments heads; /* the head of each session, according to the manifests */
-    void *tree;             /* struct lake_file by name; root of tsearch(3) */
-    uint64_t number;        /* number of the last manifest that was read */
-    uint64_t checkpoint;    /* number of the last manifest in the checkpoint, or 0 */
+    /* the last event of each session in the lake, according to the manifests */
+    struct shipments heads;
+    void *tree;          /* struct lake_file by name; root of tsearch(3) */
+    uint64_t number;     /* number of the last manifest that was read */
+    uint64_t checkpoint; /* number of the last manifest in the checkpoint, or 0 */
     /* Parquet file of the last manifest, which may still have its temporary name; "" if it was
      * renamed */
     char last[NAME_BYTES];
@@ -189,7 +193,7 @@ struct lake_manifest {
 annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],
                            annal_error *err);
 
-/* Set the bytes and the hash of the manifest from an open file. */
+/* Set the size and the hash of the Parquet file in its manifest, by reading the open file. */
 annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err);
 
 /* Write the manifest with the next number. ANNAL_ERR_CONFLICT: another process was first. */

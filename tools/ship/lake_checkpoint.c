@@ -197,9 +197,10 @@ annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err)
         status = print(lake, &want, err);
     if (status >= 0 && (text.len != want.len || memcmp(text.ptr, want.ptr, want.len) != 0) &&
         (strstr(text.ptr, number) != NULL || !lake_check_text(text.ptr, text.len, &count)))
-        status =
-            annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' differs from the manifests: remove it",
-                        lake->kind->place(lake->files, file_name));
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "ship: the checkpoint '%s' of the lake differs from the manifests: "
+                             "remove the checkpoint",
+                             lake->kind->place(lake->files, file_name));
     annal__buf_done(&text);
     annal__buf_done(&want);
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;

@@ -103,7 +103,8 @@ static annal_status write_merged(struct merge *merge, const char *name, int *out
     bool is_begun = status >= 0;
     if (is_begun && (parquet_open(path, &parquet) != 0 ||
                      parquet_merge(parquet, opened.paths, opened.count) != 0))
-        status = annal__fail(merge->err, ANNAL_ERR_IO, "ship: the Parquet file was not written");
+        status = annal__fail(merge->err, ANNAL_ERR_IO,
+                             "ship: cannot write the merged Parquet file of the lake");
     if (is_begun && status < 0)
         lake->kind->drop(lake->files, name);
     parquet_close(parquet);

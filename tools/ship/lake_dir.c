@@ -30,7 +30,8 @@ struct lake_files {
     char place[PATH_BYTES];
 };
 
-/* The umask limits the access of other users, who may read the lake. */
+/* Permissions of new files and directories before the umask of the user, who decides with it who
+ * may read the lake. */
 static const struct below_mode shared = {.file = 0666, .folder = 0777, .sync = true};
 
 static const char *place_of(struct lake_files *files, const char *name, const char *end)
@@ -133,7 +134,7 @@ static annal_status dir_open(const struct ship_where *where, const char *directo
 
 static annal_status fail_missing(struct lake_files *files, const char *name, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: '%s' does not exist",
+    return annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: the file '%s' of the lake does not exist",
                        place_of(files, name, ""));
 }
 
@@ -149,16 +150,17 @@ static annal_status open_file(struct lake_files *files, const char *name, int *o
 annal_status lake_refuse_long(const char *place, uint64_t most, annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_LIMIT,
-                       "ship: '%s' has more than %" PRIu64
-                       " bytes, the maximum that annal writes there",
+                       "ship: the file '%s' of the lake has more than %" PRIu64
+                       " bytes, the maximum that annal writes to such a file",
                        place, most);
 }
 
 annal_status lake_refuse_longer(const char *place, uint64_t said, annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "ship: '%s' is longer than the %" PRIu64 " bytes in its manifest", place,
-                       said);
+                       "ship: the file '%s' of the lake is longer than the %" PRIu64
+                       " bytes in the manifest",
+                       place, said);
 }
 
 annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn, void *arg,
@@ -173,7 +175,8 @@ annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn,
     if (status < 0)
         return status == ANNAL_ERR_LIMIT ? lake_refuse_long(place, most, err)
                                          : annal__fail(err, status, "ship: out of memory");
-    return len < 0 ? annal__fail_errno(err, "ship: cannot read '%s'", place) : ANNAL_OK;
+    return len < 0 ? annal__fail_errno(err, "ship: cannot read the file '%s' of the lake", place)
+                   : ANNAL_OK;
 }
 
 static annal_status dir_read(struct lake_files *files, const char *name, struct buf *out,
@@ -196,7 +199,8 @@ static annal_status dir_fetch(struct lake_files *files, const char *name, uint64
     if (status < 0)
         return status;
     if (fstat(*out_fd, &info) < 0)
-        status = annal__fail_errno(err, "ship: cannot examine '%s'", place_of(files, name, ""));
+        status = annal__fail_errno(err, "ship: cannot examine the file '%s' of the lake",
+                                   place_of(files, name, ""));
     else if ((uint64_t)info.st_size > most)
         status = lake_refuse_longer(place_of(files, name, ""), most, err);
     if (status < 0)
@@ -208,7 +212,7 @@ static annal_status dir_fetch(struct lake_files *files, const char *name, uint64
 
 static annal_status fail_conflict(struct lake_files *files, const char *name, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CONFLICT, "ship: '%s' already exists",
+    return annal__fail(err, ANNAL_ERR_CONFLICT, "ship: the file '%s' of the lake already exists",
                        place_of(files, name, ""));
 }
 
@@ -221,9 +225,11 @@ static annal_status write_file(struct lake_files *files, const char *name, annal
     if (status < 0)
         return ship_error(status, err);
     if (annal__io_write_all(&annal__system_io, fd, bytes.ptr, bytes.len, 0) < 0 || fsync(fd) < 0)
-        status = annal__fail_errno(err, "ship: cannot write '%s'", place_of(files, name, ""));
+        status = annal__fail_errno(err, "ship: cannot write the file '%s' of the lake",
+                                   place_of(files, name, ""));
     if (close(fd) < 0 && status >= 0)
-        status = annal__fail_errno(err, "ship: cannot write '%s'", place_of(files, name, ""));
+        status = annal__fail_errno(err, "ship: cannot write the file '%s' of the lake",
+                                   place_of(files, name, ""));
     return status;
 }
 
@@ -270,7 +276,8 @@ static annal_status sync_folder(struct lake_files *files, const char *name, anna
     snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "/"), name);
     annal_status status = annal__below_folder(&files->below, folder, NULL, &fd, err);
     if (status >= 0 && fsync(fd) < 0)
-        status = annal__fail_errno(err, "cannot sync '%s'", place_of(files, folder, ""));
+        status = annal__fail_errno(err, "ship: cannot sync the directory '%s' of the lake",
+                                   place_of(files, folder, ""));
     if (fd >= 0)
         close(fd);
     return ship_error(status, err);
@@ -279,7 +286,8 @@ static annal_status sync_folder(struct lake_files *files, const char *name, anna
 static annal_status dir_stage(struct lake_files *files, const char *name, annal_error *err)
 {
     if (fsync(files->local) < 0)
-        return annal__fail_errno(err, "ship: cannot sync '%s'", place_of(files, name, ".tmp"));
+        return annal__fail_errno(err, "ship: cannot sync the file '%s' of the lake",
+                                 place_of(files, name, ".tmp"));
     return sync_folder(files, name, err);
 }
 

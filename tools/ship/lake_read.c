@@ -466,7 +466,7 @@ annal_status lake_unnamed(int *out_fd, annal_error *err)
     snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64, directory, chance);
     *out_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (*out_fd < 0)
-        return annal__fail_errno(err, "ship: cannot create '%s'", path);
+        return annal__fail_errno(err, "ship: cannot create the temporary file '%s'", path);
     (void)unlink(path);
     return ANNAL_OK;
 }
@@ -585,7 +585,7 @@ static void note_fork(const void *node, VISIT which, void *closure)
             add_link(noting->links, history->session, history->info.fork_session, noting->err);
 }
 
-/* Note a sub-agent. If the name of its parent is invalid, the sub-agent is ignored. */
+/* Record a sub-agent. If the name of its parent is invalid, the sub-agent is ignored. */
 static annal_status note_agent(void *arg, char *line, annal_error *err)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1], of[ANNAL_SESSION_ID_BYTES_MAX + 1];

@@ -32,7 +32,8 @@ enum { URL_BYTES = 3000, ANSWER_BYTES = 4096 };
 
 struct lake_files {
     CURL *curl;
-    int local;            /* descriptor of the unnamed file (rule 3); -1 if not created yet */
+    /* descriptor of the unnamed local file for DuckDB (rule 3); -1 if none was created yet */
+    int local;
     char base[URL_BYTES]; /* URL of the bucket */
     char copy[URL_BYTES]; /* /bucket/prefix/store=<name>, %-escaped */
     char root[URL_BYTES]; /* /prefix/store=<name>, %-escaped */
@@ -360,7 +361,8 @@ static annal_status s3_local(struct lake_files *files, const char *name, int *ou
     if (files->local < 0)
         status = lake_unnamed(&files->local, err);
     else if (ftruncate(files->local, 0) < 0)
-        status = annal__fail_errno(err, "ship: cannot empty a temporary file");
+        status = annal__fail_errno(
+            err, "ship: cannot truncate the temporary file that holds the upload");
     *out_fd = files->local;
     return status;
 }

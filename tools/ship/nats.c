@@ -38,11 +38,12 @@ struct ship_target {
     natsSubscription *acks;
     char inbox[INBOX_BYTES];
     uint64_t store_hash;
-    /* creation time of the stream; heads that were written for another stream are ignored */
+    /* creation time of the stream; heads (records of a session's last event) for another stream are
+     * ignored */
     int64_t created;
     size_t part_bytes;
-    /* for each session: its head at the target; key: number of the last event's message;
-     * is_reported: whether that message was looked up */
+    /* for each session its last event at the target; key: number of that event's message;
+     * is_reported: whether the message was looked up */
     struct shipments heads;
     struct buf text;             /* buffer for one event */
     struct shipment **shipments; /* shipments of the current batch */
@@ -94,7 +95,7 @@ annal_status nats_connect(const char *url, uint32_t quiet_ms, natsConnection **o
     jsOptions js_options;
     const char *credentials = getenv("NATS_CREDS");
     if ((size_t)snprintf(list, sizeof list, "%s", url) >= sizeof list)
-        return annal__fail(err, ANNAL_ERR_INVALID, "ship: the address is too long");
+        return annal__fail(err, ANNAL_ERR_INVALID, "ship: the address of the stream is too long");
     natsStatus code = natsOptions_Create(&options);
     if (code == NATS_OK)
         code = set_servers(options, list);
@@ -226,7 +227,7 @@ static annal_status nats_open(const struct ship_where *where, bool to_write,
             status = annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: nothing was shipped to '%s' yet",
                                  nats_name(where->url));
         else if (code != NATS_OK)
-            status = fail_nats(target, "JetStream", code, err);
+            status = fail_nats(target, "open the JetStream stream", code, err);
     }
     if (status < 0) {
         nats_close(target);
@@ -238,8 +239,8 @@ static annal_status nats_open(const struct ship_where *where, bool to_write,
 
 /* ---- Heads ---- */
 
-/* Read SEQ H AT MESSAGE CREATED SESSION STORE, each on its own line. Returns false if the head
- * belongs to another store or stream. */
+/* Read a head (a session's last event at the target): SEQ H AT MESSAGE CREATED SESSION STORE, each
+ * on its own line. Returns false if it belongs to another store or stream. */
 static bool read_head(struct ship_target *target, kvEntry *entry, struct place *there,
                       int64_t *message, char session[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
@@ -270,7 +271,7 @@ static annal_status take_head(struct ship_target *target, kvEntry *entry, uint64
     int64_t message;
     if (kvEntry_Operation(entry) != kvOp_Put ||
         !read_head(target, entry, &there, &message, session) || (uint64_t)message > last)
-        /* another store's head, or its message is not in the stream: the session is sent again
+        /* the head is of another store, or its message is not in the stream: send the session again
          * (rule 3) */
         return ANNAL_OK;
     struct shipment *shipment = shipment_of(&target->heads, annal_slice_of(session));
@@ -298,7 +299,7 @@ static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg
     }
     while (code == NATS_OK && status >= 0) {
         code = kvWatcher_Next(&entry, watcher, target->quiet_ms);
-        if (code != NATS_OK || entry == NULL) /* no more heads */
+        if (code != NATS_OK || entry == NULL) /* all heads were read */
             break;
         status = take_head(target, entry, info->State.LastSeq, fn, arg, err);
         kvEntry_Destroy(entry);
@@ -306,11 +307,15 @@ static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg
     }
     kvWatcher_Destroy(watcher);
     jsStreamInfo_Destroy(info);
-    return code == NATS_OK ? status : fail_nats(target, "read the heads", code, err);
+    return code == NATS_OK ? status
+                           : fail_nats(target, "read the last seq of each session", code, err);
 }
 
-/* Check that the stream contains the message of the head (rule 3). If all messages in the stream
- * are newer, its limits removed the message, and the head is valid. */
+/*
+ * Check that the stream contains the message of the session's last event (rule 3). If all messages
+ * in the stream are newer, the stream's limits removed the message, and the recorded event is
+ * valid.
+ */
 static annal_status look_up(struct ship_target *target, struct shipment *shipment, annal_error *err)
 {
     natsMsg *message = NULL;
@@ -332,7 +337,7 @@ static annal_status look_up(struct ship_target *target, struct shipment *shipmen
     natsMsg_Destroy(message);
     shipment->is_reported = true;
     return code == NATS_OK ? ANNAL_OK
-                           : fail_nats(target, "look up the message of a head", code, err);
+                           : fail_nats(target, "look up the last message of a session", code, err);
 }
 
 static annal_status nats_begin(struct ship_target *target, struct shipment **shipments,
@@ -365,7 +370,7 @@ static annal_status take_ack(struct ship_target *target, annal_error *err)
     natsMsg *message = NULL;
     natsStatus code = natsSubscription_NextMsg(&message, target->acks, target->quiet_ms);
     if (code != NATS_OK)
-        return fail_nats(target, "wait for an acknowledgement", code, err);
+        return fail_nats(target, "wait for an acknowledgement of shipped events", code, err);
     char text[ACK_BYTES];
     snprintf(text, sizeof text, "%.*s", natsMsg_GetDataLength(message), natsMsg_GetData(message));
     const char *seq = strstr(text, "\"seq\":");
@@ -448,7 +453,7 @@ static annal_status send_part(struct ship_target *target, const struct shipment 
         code = natsConnection_PublishMsg(target->connection, message);
     natsMsg_Destroy(message);
     target->unacked++;
-    return code == NATS_OK ? ANNAL_OK : fail_nats(target, "publish", code, err);
+    return code == NATS_OK ? ANNAL_OK : fail_nats(target, "publish events", code, err);
 }
 
 static annal_status nats_put(struct ship_target *target, const struct shipment *shipment,
@@ -489,7 +494,8 @@ static annal_status write_head(struct ship_target *target, const struct shipment
     head->head = shipment->next;
     head->key = shipment->key;
     head->has_head = head->is_reported = true;
-    return code == NATS_OK ? ANNAL_OK : fail_nats(target, "write a head", code, err);
+    return code == NATS_OK ? ANNAL_OK
+                           : fail_nats(target, "write the last seq of a session", code, err);
 }
 
 static annal_status nats_commit(struct ship_target *target, struct shipment **shipments,

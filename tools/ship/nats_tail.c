@@ -193,7 +193,7 @@ static bool print(struct following *following, const struct followed *session, s
 static void say_of(struct following *following, const struct followed *session, const char *what)
 {
     int store = (int)strcspn(session->name, "\n");
-    say("session '%s' of '%.*s': %s", session->name + store + 1, store, session->name, what);
+    say("session '%s' of store '%.*s': %s", session->name + store + 1, store, session->name, what);
     following->was_bad = true;
 }
 
@@ -212,7 +212,8 @@ static bool print_ready(struct following *following, struct followed *session)
         if (is_other && !session->was_reported) {
             session->was_reported = true;
             say_of(following, session,
-                   "a different history of this session was shipped, too; it is skipped");
+                   "the stream contains a different history of this session, too; that history is "
+                   "skipped");
         }
         if (!is_old && !is_other) {
             good = print(following, session, held);
@@ -246,7 +247,7 @@ static bool read_sent(natsMsg *message, char name[NAME_BYTES], struct sent *out)
     struct outside before = header_of(message, "Annal-H-Before");
     struct outside part = header_of(message, "Annal-Part");
     size_t store_bytes = strlen(store.at);
-    if (part.is_bad) /* an event in one message has no such header */
+    if (part.is_bad) /* an event that fits into one message has no header Annal-Part */
         part = (struct outside){.at = "1/1"};
     outside_session(&session, id);
     out->seq = outside_number(&seq, OUTSIDE_SEQ_MAX);
@@ -299,7 +300,7 @@ static bool take_part(struct following *following, struct followed *session, nat
     struct buf *piece = &held->parts[sent->part - 1];
     held->sent.stream_seq = sent->stream_seq;
     if (piece->len > 0)
-        return true; /* this part was received before */
+        return true; /* the same part of the event was received already: ignore it */
     held->part_have++;
     held->bytes += bytes;
     following->held_bytes += bytes;
@@ -359,11 +360,12 @@ static bool settle_gaps(struct following *following, struct followed *session,
         if (session->is_begun && held->sent.seq > session->seq + 1) {
             snprintf(what, sizeof what,
                      "events %" PRIu64 " to %" PRIu64
-                     " are not in the stream; the session continues after them",
+                     " are not in the stream; the session continues after these events",
                      session->seq + 1, held->sent.seq - 1);
             say_of(following, session, what);
         }
-        session->is_begun = true; /* the stream no longer has the events before this one (rule 3) */
+        /* the stream does not contain the events before this event any more (rule 3) */
+        session->is_begun = true;
         session->seq = held->sent.seq - 1;
         session->h = held->sent.before;
         good = print_ready(following, session);
@@ -380,8 +382,8 @@ static bool settle_all(struct following *following, enum patience patience, bool
     return good;
 }
 
-/* When too many events or bytes are held (rule 2), print the held events and report the gaps
- * between them. Returns false if memory ran out. */
+/* If too many events or bytes wait for missing events (rule 2), print those that wait, and report
+ * the gaps between them. Returns false if memory ran out. */
 static bool limit_held(struct following *following, struct followed *session)
 {
     bool again = false, is_full = following->held_bytes > HELD_BYTES_MAX;
@@ -497,8 +499,12 @@ static annal_status connect_stream(struct following *following, annal_error *err
     return err->status;
 }
 
-/* Called when no message arrived for a moment: settle the gaps if the silence lasts. Returns
- * ANNAL_END at the end of the stream. */
+/*
+ * Called when no message arrived for a moment. After SETTLE_US of silence at the end of the stream,
+ * decide about events that are still missing. If the stream was replaced, or delivers nothing
+ * although it contains more, open it again. Returns ANNAL_END at the end of the stream, unless the
+ * command follows it.
+ */
 static annal_status handle_silence(struct following *following)
 {
     bool again = false;

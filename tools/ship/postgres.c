@@ -42,7 +42,8 @@ extern const char annal__sql_ship_schema[];
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 #define ROW_BYTES_MAX  ((uint64_t)80 << 20) /* larger than any event */
-/* answer that is read as a whole: at most a home for each session */
+/* maximum size of an answer that is kept in memory as a whole; the largest contains a home for each
+ * session */
 #define ANSWER_BYTES_MAX ((uint64_t)256 << 20)
 enum { UPGRADE_QUIET_MS = 600000, REST_ROWS_MAX = 100000 };
 
@@ -274,7 +275,7 @@ static annal_status connect_to(struct ship_target *target, const char *url, anna
     const char *encoding = PQparameterStatus(target->conn, "server_encoding");
     if (encoding == NULL || strcmp(encoding, "UTF8") != 0)
         return annal__fail(err, ANNAL_ERR_REFUSED,
-                           "ship to %s: the encoding of the database is %s: it must be UTF8",
+                           "ship to %s: the encoding of the database is %s, but must be UTF8",
                            target->name, encoding != NULL ? encoding : "unknown");
     PQsetNoticeReceiver(target->conn, ignore_notice, NULL);
     PQsetnonblocking(target->conn, 1);
@@ -355,18 +356,17 @@ static annal_status check_schema(struct ship_target *target, bool to_write, anna
         return status;
     if (version > SCHEMA_VERSION)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "ship to %s: a newer annal created its schema (version %ld); this one "
-                           "supports version %d",
+                           "ship to %s: a newer annal created the schema there (version %ld); this "
+                           "annal supports version %d",
                            target->name, version, SCHEMA_VERSION);
     if (version == SCHEMA_VERSION)
         return ANNAL_OK;
     if (!to_write)
-        return annal__fail(
-            err, ANNAL_ERR_NOTFOUND,
-            version == 0
-                ? "ship: nothing was shipped to %s yet"
-                : "ship: the schema at %s is older than this annal: run 'annal ship' to it first",
-            target->name);
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           version == 0 ? "ship: nothing was shipped to %s yet"
+                                        : "ship: the schema at %s is older than this annal: run "
+                                          "'annal ship' to this target first",
+                           target->name);
     return make_schema(target, err);
 }
 
@@ -480,7 +480,7 @@ static annal_status give_head(void *arg, const PGresult *row, annal_error *err)
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct place there;
     if (!postgres_session(row, 0, 0, session) || !postgres_place(row, 0, 1, &there))
-        return postgres_refuse("a head", err);
+        return postgres_refuse("the last event of a session", err);
     return heads->fn(heads->arg, annal_slice_of(session), &there, err);
 }
 
@@ -557,7 +557,7 @@ static annal_status take_shipment(struct shipment *shipment, const PGresult *res
     shipment->has_head = !is_new || (shipment->info != NULL && !shipment->is_elsewhere);
     shipment->is_new = is_new && shipment->has_head;
     if (!is_new && !postgres_place(result, row, 4, &there))
-        return postgres_refuse("a head", err);
+        return postgres_refuse("the last event of a session", err);
     shipment->head =
         shipment->is_new ? (struct place){.seq = shipment->info->first_seq - 1} : there;
     return ANNAL_OK;
@@ -592,7 +592,7 @@ static annal_status postgres_begin(struct ship_target *target, struct shipment *
         return status;
     target->day = (uint32_t)postgres_number(result, 0, 0);
     if ((size_t)PQntuples(result) != count)
-        status = postgres_refuse("a batch", err);
+        status = postgres_refuse("a batch of events", err);
     for (size_t i = 0; i < count && status >= 0; i++)
         status = take_shipment(shipments[i], result, (int)i, err);
     PQclear(result);
@@ -729,7 +729,8 @@ static void add_head(struct buf *arrays, const struct shipment *shipment)
     postgres_add_number(&arrays[10], info->fork_seq);
 }
 
-/* Write the new heads, queue the batch for the rows of sessions and turns, and commit. */
+/* Write each session's last event (the heads), queue the batch for the rows of sessions and turns,
+ * and commit. */
 static annal_status postgres_commit(struct ship_target *target, struct shipment **shipments,
                                     size_t count, annal_error *err)
 {

@@ -15,9 +15,11 @@
 /* 2000-01-01, from which PostgreSQL counts, in us since 1970 */
 #define EPOCH_US INT64_C(946684800000000)
 
-/* SQL for the first and the last day on which the events of a head arrived, as in the view heads.
- * Queries of events pass these days as parameters, so that PostgreSQL plans only their partitions;
- * with a join it would plan all partitions. */
+/*
+ * SQL for the first and the last day on which the events of a session arrived, as in the view
+ * heads. Queries of events pass these days as parameters, so that PostgreSQL plans only their
+ * partitions; with a join it would plan all partitions.
+ */
 #define POSTGRES_DAYS "first_day, greatest(last_day, (shipped_at AT TIME ZONE 'UTC')::date)"
 
 struct ship_target {
@@ -42,11 +44,14 @@ struct ship_target {
 const char *postgres_text(const PGresult *result, int row, int column);
 uint64_t postgres_number(const PGresult *result, int row, int column);
 
-/* Read a required field; false if it is invalid. The caller then returns postgres_refuse(). */
+/*
+ * Read a required value of a result: a session id from `column`, or a place from three columns
+ * (seq, h and time) beginning at `column`. Return false if it is invalid; the caller then returns
+ * postgres_refuse().
+ */
 bool postgres_session(const PGresult *result, int row, int column,
                       char out[ANNAL_SESSION_ID_BYTES_MAX + 1]);
-bool postgres_place(const PGresult *result, int row, int column,
-                    struct place *out); /* reads seq, h and at from column and the two after it */
+bool postgres_place(const PGresult *result, int row, int column, struct place *out);
 annal_status postgres_refuse(const char *what, annal_error *err);
 
 /* Run statements. *out (may be NULL) is the result of the last one; the caller frees it with

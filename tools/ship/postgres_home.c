@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read a home from three columns, starting at `column`: store, epoch, seconds left. */
+/* Read a session's home from three columns, starting at `column`: name of the store, epoch, seconds
+ * left. */
 static void read_home(const PGresult *result, int row, int column, struct home *out)
 {
     snprintf(out->store, sizeof out->store, "%s", postgres_text(result, row, column));
@@ -131,14 +132,14 @@ static annal_status each(struct ship_target *target, struct shipments *only, hom
         home.is_ours = strcmp(home.store, target->store) == 0;
         status = postgres_session(result, i, 0, session)
                      ? fn(arg, annal_slice_of(session), &home, err)
-                     : postgres_refuse("a home", err);
+                     : postgres_refuse("the home of a session", err);
     }
     PQclear(result);
     return status;
 }
 
-/* SQL for the head of a session that its home shipped. Without a home, it is the head that
- * take_home() would continue. $1 is the name of this store. */
+/* SQL for the row of heads (last event) of a session that its home shipped; without a home, the row
+ * that take_home() would continue. $1 is the name of this store. */
 #define ITS_HEAD(session)                                                                          \
     "annal._heads AS head WHERE session = " session " AND store = coalesce((SELECT"                \
     " coalesce(store, was) FROM annal._homes WHERE session = " session "), (SELECT store FROM"     \
@@ -162,8 +163,8 @@ static annal_status head(struct ship_target *target, const char *session, struct
     return ANNAL_OK;
 }
 
-/* Find the last of these events in the history that ends with this head, a row of key, first day,
- * last day, seq, h. *out_seq is 0 if none of them is in it. */
+/* Find the last of these events that is part of the history ending with this head, a row of key,
+ * first day, last day, seq, h. *out_seq is 0 if none of them is part of it. */
 static annal_status find_shared(struct ship_target *target, const PGresult *head,
                                 const struct place *events, size_t count, uint64_t *out_seq,
                                 annal_error *err)

@@ -104,9 +104,12 @@ annal_status postgres_rows(struct ship_target *target, annal_slice session, uint
  * exist. */
 #define PARTITION_OF(day) "to_regclass('annal.events_' || to_char(" day ", 'YYYYMMDD'))"
 
-/* Find out whether retention may have dropped the first events, or the event last_seq. It drops the
- * oldest partitions first. The last event arrived on the day when the head was last changed. In a
- * head that a schema of version 11 or older wrote, first_day may be too late. */
+/*
+ * Find out whether retention may have dropped the session's first events, or the event last_seq.
+ * Retention drops the oldest partitions first. The last event arrived on the day when the session's
+ * row in heads was last changed. A row that a schema of version 11 or older wrote may have a
+ * first_day that is too late.
+ */
 annal_status postgres_may_lack(struct ship_target *target, annal_slice session, uint64_t last_seq,
                                bool *out, annal_error *err)
 {
@@ -264,7 +267,8 @@ annal_status postgres_fetch(struct ship_target *target, const char *sha256, stru
     annal_status status =
         postgres_query(target, "SELECT bytes FROM annal.artifacts WHERE hash = $1", values, 1, true,
                        take_content, &content, err);
-    return status < 0 || content.found ? status
-                                       : annal__fail(err, ANNAL_ERR_NOTFOUND,
-                                                     "%s has no artifact %s", target->name, sha256);
+    return status < 0 || content.found
+               ? status
+               : annal__fail(err, ANNAL_ERR_NOTFOUND, "the target %s has no artifact %s",
+                             target->name, sha256);
 }

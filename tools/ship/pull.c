@@ -40,9 +40,10 @@ struct pull {
     struct ship_origin origin; /* origin of the requested session */
     uint64_t pulled;           /* number of downloaded events */
     uint64_t unchecked;        /* bytes written since free space was last checked */
-    uint64_t there;            /* number of sessions that were already complete in this store */
-    struct names seen;         /* ids of the sessions handled so far */
-    struct names tree;         /* with options->tree: sub-agents and forks */
+    /* number of sessions that needed no download, because they were complete in this store */
+    uint64_t there;
+    struct names seen; /* ids of the sessions handled so far */
+    struct names tree; /* with options->tree: sub-agents and forks */
     annal_error *err;
 };
 
@@ -59,7 +60,7 @@ static annal_status refuse_history(struct pulling *pulling)
 {
     return annal__fail(
         pulling->pull->err, ANNAL_ERR_CONFLICT,
-        "session '%s' has a different history here than at the target; nothing was pulled",
+        "session '%s' has a different history in this store than at the target; nothing was pulled",
         pulling->origin.info.session);
 }
 
@@ -78,7 +79,8 @@ static annal_status hash_of(annal_store *store, const char *session, uint64_t se
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Compare the local session with the target's. Returns ANNAL_END if it has all events already. */
+/* Compare the local session with the session at the target. Returns ANNAL_END if the local session
+ * has all events already. */
 static annal_status look_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -119,21 +121,22 @@ static annal_status copy_bytes(struct pull *pull, const char *within, int to, ui
     if (status < 0)
         return status;
     if (ftruncate(to, 0) < 0)
-        status = annal__fail_errno(pull->err, "cannot empty %s below %s", within,
+        status = annal__fail_errno(pull->err, "pull: cannot truncate the file %s below %s", within,
                                    pull->staging.stage.ptr);
     while (status >= 0 && bytes > 0) {
         ssize_t copied = copy_file_range(from, NULL, to, NULL, bytes, 0);
         if (copied <= 0)
-            status = annal__fail_errno(pull->err, "cannot copy %s of the store to %s", within,
-                                       pull->staging.stage.ptr);
+            status =
+                annal__fail_errno(pull->err, "pull: cannot copy the file %s of the store to %s",
+                                  within, pull->staging.stage.ptr);
         bytes -= copied > 0 ? (uint64_t)copied : 0;
     }
     close(from);
     return status;
 }
 
-/* Start the new journal with a copy of the local one, so that no event is downloaded twice (rule
- * 3). */
+/* Begin the downloaded journal with a copy of the local journal of the session, so that no event is
+ * downloaded twice (rule 3). */
 static annal_status begin_with_what_is_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -159,14 +162,15 @@ static annal_status begin_with_what_is_here(struct pulling *pulling)
 
 static annal_status fail_missing(const struct pulling *pulling, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT,
-                       "session '%s': event %" PRIu64
-                       " is missing at the target: retention dropped it, or it was lost",
-                       pulling->origin.info.session, pulling->seq + 1);
+    return annal__fail(
+        err, ANNAL_ERR_CORRUPT,
+        "session '%s': event %" PRIu64
+        " is missing at the target: retention dropped the event, or the event was lost",
+        pulling->origin.info.session, pulling->seq + 1);
 }
 
-/* Add an event to the new journal; a row_fn. Events that were shipped after the head was read are
- * left for the next pull. */
+/* Add an event to the new journal; a row_fn. Events that were shipped after the pull read the
+ * session's last seq are left for the next pull. */
 static annal_status add_row(void *arg, const annal_event *event, annal_error *err)
 {
     struct pulling *pulling = arg;
@@ -218,7 +222,8 @@ static annal_status write_rows(struct pulling *pulling)
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Describe the expected journal for staging_finish(). */
+/* Add the downloaded session to the staging bundle, with the properties that staging_finish()
+ * checks. */
 static annal_status describe(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -246,7 +251,8 @@ static annal_status describe(struct pulling *pulling)
     if (status < 0)
         return status;
     if (fstat(fd, &file) < 0)
-        status = annal__fail_errno(pull->err, "cannot examine %s", within);
+        status =
+            annal__fail_errno(pull->err, "pull: cannot examine the downloaded file %s", within);
     session->bytes = status < 0 ? 0 : (uint64_t)file.st_size;
     if (status >= 0)
         status = bundle_hash_file(fd, within, session->bytes, session->sha256, pull->err);
@@ -291,13 +297,14 @@ static void names_done(struct names *names)
     *names = (struct names){0};
 }
 
-/* A session and its ancestors, nearest first. */
+/* A session and its ancestors, the parent first, then the parent's parent, and so on. */
 struct line_of {
     annal_session_info *all;
     size_t count;
 };
 
-/* Find an ancestor at the target. Its own fork point must be before event below_seq. */
+/* Find an ancestor of the session at the target. If the ancestor is a fork too, its fork point must
+ * be before event below_seq. */
 static annal_status find_one(struct pull *pull, const char *session, uint64_t below_seq,
                              struct ship_origin *out)
 {
@@ -305,10 +312,10 @@ static annal_status find_one(struct pull *pull, const char *session, uint64_t be
         pull->options->kind->find(pull->target, annal_slice_of(session), out, pull->err);
     if (status < 0 || out->info.fork_seq < below_seq)
         return status;
-    return annal__fail(
-        pull->err, ANNAL_ERR_CORRUPT,
-        "session '%s': the target reports a wrong fork point: it must be before event %" PRIu64,
-        session, below_seq);
+    return annal__fail(pull->err, ANNAL_ERR_CORRUPT,
+                       "session '%s': the target reports a wrong fork point: the fork point must "
+                       "be before event %" PRIu64,
+                       session, below_seq);
 }
 
 /* List a session and its ancestors (rule 4), up to one that was handled before. The fork point of
@@ -494,12 +501,12 @@ static void print_done(const struct pull *pull)
 static void say_more(const struct pull *pull)
 {
     if (pull->origin.stores > 1 && pull->options->from.store == NULL)
-        say("%" PRIu64 " stores shipped a session '%s'; pulled the copy of %s, which shipped last "
-            "(--store-name)",
+        say("%" PRIu64 " stores shipped a session '%s'; pulled the session of store %s, which "
+            "shipped last; --store-name chooses the store",
             pull->origin.stores, pull->options->session, pull->origin.store);
     if (pull->staging.missing > 0)
-        say("%" PRIu64 " reference%s to artifacts that are missing here", pull->staging.missing,
-            pull->staging.missing == 1 ? "" : "s");
+        say("%" PRIu64 " reference%s to artifacts that are missing in this store",
+            pull->staging.missing, pull->staging.missing == 1 ? "" : "s");
 }
 
 static annal_status pull_all(struct pull *pull)

@@ -62,7 +62,7 @@ static int make_bundle(annal_store *store, struct push *push, annal_error *err)
     snprintf(path, sizeof path, "%s/annal-push-XXXXXX",
              place == NULL || *place == '\0' ? "/tmp" : place);
     if (mkdtemp(path) == NULL)
-        return fail_storage("make a directory %s: %s", path, strerror(errno));
+        return fail_storage("push: create the temporary directory %s: %s", path, strerror(errno));
     char *end = path + strlen(path);
     snprintf(end, 10, "/bundle");
     int exit_status = target_begin(&target, path);
@@ -75,7 +75,7 @@ static int make_bundle(annal_store *store, struct push *push, annal_error *err)
     if (exit_status == EXIT_DONE &&
         (push->part.fd < 0 || fstat(push->part.fd, &file) != 0 ||
          bundle_hash_file(push->part.fd, path, (uint64_t)file.st_size, hash, err) < 0))
-        exit_status = fail_storage("read the bundle %s", path);
+        exit_status = fail_storage("push: cannot read the temporary bundle %s", path);
     (void)unlink(path);
     *end = '\0';
     (void)rmdir(path);
@@ -112,11 +112,14 @@ static annal_status find_received(struct push *push, annal_error *err)
         number = annal__number_read(received);
     push->part.from = number.uint;
     if (number.kind != NUMBER_UINT || number.uint > push->part.total)
-        return annal__fail(err, ANNAL_ERR_CORRUPT,
-                           "the server did not report how much of the bundle it has");
+        return annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "push: the server did not report how many bytes of the bundle were received");
     return push->part.from < push->part.total
                ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_BUSY, "another request is sending this bundle");
+               : annal__fail(err, ANNAL_ERR_BUSY,
+                             "push: a second request is already sending this bundle to the server; "
+                             "try again later");
 }
 
 static annal_status send_parts(struct push *push, annal_error *err)
@@ -222,7 +225,8 @@ static annal_status download(struct staging *staging, struct remote *remote, con
     if (status >= 0)
         status = staging_open_file(staging, "bundle.tag", O_RDWR | O_CREAT, &body.tag_fd);
     if (status >= 0 && (fstat(body.fd, &file) < 0 || read(body.tag_fd, tag, sizeof tag - 1) < 0))
-        status = annal__fail_errno(staging->err, "cannot read what is in %s", staging->stage.ptr);
+        status = annal__fail_errno(staging->err, "pull: cannot read the files in the directory %s",
+                                   staging->stage.ptr);
     body.from = tag[0] != '\0' && file.st_size > 0 ? (uint64_t)file.st_size - 1 : 0;
     if (status >= 0)
         status = remote_fetch(remote, within, &body, tag, staging->err);

@@ -20,7 +20,8 @@ annal_status references_note(void *arg, annal_slice session, annal_slice sha256,
     return ANNAL_OK;
 }
 
-/* Send one artifact; *out_has: whether the target stores it now. */
+/* Send one artifact, unless the target stores it. *out_has is set to whether the target stores the
+ * artifact on return. */
 static annal_status send_one(const struct reference *reference, annal_store *store,
                              const struct ship_kind *kind, struct ship_target *target,
                              bool *out_has, annal_error *err)
@@ -36,7 +37,7 @@ static annal_status send_one(const struct reference *reference, annal_store *sto
     if (status == ANNAL_ERR_NOMEM)
         return annal__fail(err, status, "%s", why.message);
     if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT)
-        say("%s: this artifact was not shipped", why.message);
+        say("%s: the artifact was not shipped", why.message);
     if (status < 0)
         return ANNAL_OK;
     status = kind->keep(target, reference->sha256, content, err);

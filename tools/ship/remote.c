@@ -27,8 +27,9 @@ struct remote {
     char bearer[600];    /* header with the token; "" without a token */
     char why[CURL_ERROR_SIZE];
 
-    struct buf *answer;       /* receives answers that are not files */
-    struct remote_body *file; /* where remote_fetch() writes the body; NULL in other requests */
+    struct buf *answer; /* receives answers that are not files */
+    /* file to which remote_fetch() writes the body of the answer; NULL in other requests */
+    struct remote_body *file;
     const struct remote_body *part;
     uint64_t sent;
     char etag[80];
@@ -130,8 +131,9 @@ static annal_status fail_answer(const struct remote *remote, long code, annal_er
                           : code == 409                               ? ANNAL_ERR_CONFLICT
                           : code >= 500 || code == 429 || code == 408 ? ANNAL_ERR_BUSY
                                                                       : ANNAL_ERR_REFUSED;
-    return annal__fail(err, status, "%s: HTTP status %ld%s%s", remote->url, code, said,
-                       code == 401 || code == 403 ? " (--token-file, or ANNAL_TOKEN)" : "");
+    return annal__fail(
+        err, status, "the server %s answered with HTTP status %ld%s%s", remote->url, code, said,
+        code == 401 || code == 403 ? "; set the token with --token-file or ANNAL_TOKEN" : "");
 }
 
 static annal_status perform(struct remote *remote, const char *path, const char *const *lines,
@@ -155,19 +157,21 @@ static annal_status perform(struct remote *remote, const char *path, const char 
     curl_slist_free_all(headers);
     if (remote->failed != 0) {
         errno = remote->failed;
-        return annal__fail_errno(err, "cannot write what %s sends", remote->url);
+        return annal__fail_errno(err, "cannot save the answer of the server %s", remote->url);
     }
     if (done != CURLE_OK)
-        return annal__fail(
-            err,
-            done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL ? ANNAL_ERR_INVALID
-                                                                              : ANNAL_ERR_BUSY,
-            "%s: %s", remote->url, remote->why[0] != '\0' ? remote->why : curl_easy_strerror(done));
+        return annal__fail(err,
+                           done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL
+                               ? ANNAL_ERR_INVALID
+                               : ANNAL_ERR_BUSY,
+                           "send a request to the server %s: %s", remote->url,
+                           remote->why[0] != '\0' ? remote->why : curl_easy_strerror(done));
     if (code / 100 != 2)
         return fail_answer(remote, code, err);
     return remote->file != NULL || is_json(remote)
                ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_CORRUPT, "%s: the answer is not JSON", remote->url);
+               : annal__fail(err, ANNAL_ERR_CORRUPT, "the answer of the server %s is not JSON",
+                             remote->url);
 }
 
 annal_status remote_get(struct remote *remote, const char *path, struct buf *answer,

@@ -17,11 +17,11 @@ struct remote_body {
      * the body */
     int tag_fd;
     uint64_t from; /* offset of the part's first byte in the file */
-    /* for a request: the number to send; for an answer: the number received, also if it broke
-     * off */
+    /* for a request: number of bytes to send; for an answer: number of bytes received, also if the
+     * connection broke off */
     uint64_t bytes;
     uint64_t total; /* size of the whole file, as the sender or the server reports it */
-    uint64_t most;  /* maximum number of bytes of an answer */
+    uint64_t most;  /* maximum size of an answer that is accepted, in bytes */
 };
 
 struct remote_where {

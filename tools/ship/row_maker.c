@@ -14,19 +14,21 @@
 
 enum {
     MIN_AGE_MS =
-        /* minimum age of the oldest batch, so that rows of several batches are built together */
+        /* minimum age in ms of the oldest batch without rows, so that rows of several batches are
+         * built together */
     300,
     PAUSE_MS = 400, /* minimum pause before rows are built, in ms */
     PACE_MS = 1000, /* maximum pause, and the pause while another process builds rows, in ms */
     BACKOFF_MS_MAX = 30000,
     LATE_S = 60
 };
-/* a pause after rows were built is this many times as long as building them took */
+/* pause after rows were built, as a multiple of the time that building them took */
 #define PAUSES 3
 
 struct row_maker {
     const struct ship_options *options;
-    struct ship_target *target; /* the thread's own connection, or NULL while disconnected */
+    /* connection to the target that only this thread uses; NULL while disconnected */
+    struct ship_target *target;
     pthread_t thread;
 
     pthread_mutex_t lock;

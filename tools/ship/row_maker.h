@@ -15,7 +15,9 @@
 
 #include "tools/ship/ship.h"
 
-struct row_maker; /* NULL is accepted by the functions that take it, and they then do nothing */
+/* The thread that builds rows of sessions and turns. All functions below accept NULL for it, and
+ * then do nothing. */
+struct row_maker;
 
 /* Start the thread. *out is NULL if this kind of target has no such rows. */
 annal_status row_maker_start(const struct ship_options *options, struct row_maker **out,

@@ -68,10 +68,10 @@ static annal_status stop_elsewhere(struct sender *sender, struct shipment *shipm
 {
     annal_error err;
     shipment->state = SHIPMENT_ELSEWHERE;
-    annal__fail(
-        &err, ANNAL_ERR_REFUSED,
-        "session '%s' is not at home here: it is not shipped; 'annal home status' prints its home",
-        shipment->session);
+    annal__fail(&err, ANNAL_ERR_REFUSED,
+                "session '%s' is not shipped: the home of the session is not this store; 'annal "
+                "home status' prints the home",
+                shipment->session);
     report_stop(sender, shipment, &err);
     return ANNAL_END;
 }
@@ -85,8 +85,8 @@ static annal_status send_shipment(struct sender *sender, struct shipment *shipme
     if (shipment->is_elsewhere)
         return stop_elsewhere(sender, shipment);
     if (batch_is_full(sender) || !shipment->has_head)
-        /* Without a head, another process removed it: begin() of the next batch creates it
-         * again. */
+        /* the target's record of the last event is missing: another process removed it, and begin()
+         * of the next batch creates it again */
         return ANNAL_OK;
     annal_status status = shipment_open(&sender->shipments, shipment, &cursor, err);
     if (status == ANNAL_END)
@@ -132,11 +132,11 @@ static void look_at_shared(struct sender *sender, struct shipment *shipment)
                 shipment->session, info.last_seq - head.seq);
     report_stop(sender, shipment, &err);
     if (!shipment->is_reported)
-        /* the other sender, which prints messages, checks it again */
+        /* leave the session to the first sender, which checks it again and prints the message */
         shipment->state = SHIPMENT_ACTIVE;
 }
 
-/* Check whether events of the session may be sent. If the target has no head of the session, the
+/* Check whether events of the session may be sent. If the target has no events of the session, the
  * header of its journal is read later, with its events. */
 static bool look_into(struct sender *sender, struct shipment *shipment, annal_session_info *info)
 {
@@ -193,8 +193,8 @@ static void wait_again(struct sender *sender, const bool *more, bool was_sent)
     }
 }
 
-/* After a batch, save the late events of sessions whose home is another store now (home.h, rule 3).
- * A failure is retried at the next survey. */
+/* After a batch, save the events that were appended after a lease expired, of sessions whose home
+ * is another store now (home.h, rule 3). A failure is retried at the next survey. */
 static annal_status note_lost(struct sender *sender, annal_error *err)
 {
     for (size_t i = 0; i < sender->count; i++) {

@@ -45,7 +45,8 @@ void sender_done(struct sender *sender);
  * queued, or if this kind of target accepts only one batch at a time. */
 struct second;
 struct second *sender_start_second(struct sender *sender);
-const struct sender *sender_of_second(const struct second *second); /* for the counters in it */
+/* Return the sender inside the second sender, whose counters the caller may read. */
+const struct sender *sender_of_second(const struct second *second);
 /* Return whether the second sender has sent everything, or failed. */
 bool sender_second_is_done(const struct second *second);
 /* Tell the second sender to end after its current batch. */

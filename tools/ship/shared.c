@@ -20,7 +20,8 @@ static annal_status cluster_path(annal_store *store, struct buf *out, annal_erro
 {
     if (annal__buf_printf(out, "%s/cluster", annal_store_path(store)) < 0 ||
         annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "compose a path: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "compose the path of the file 'cluster': out of memory");
     return ANNAL_OK;
 }
 
@@ -53,17 +54,18 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
     if (status >= 0)
         status = annal__below_read(&below, "cluster", &text, err);
     if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && text.len == 0))
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND,
-                             "%s/cluster does not contain the address of a database: run 'annal "
-                             "home join' to write it",
-                             root);
+        status = annal__fail(
+            err, ANNAL_ERR_NOTFOUND,
+            "the file %s/cluster does not contain the address of a database: run 'annal "
+            "home join' to write it",
+            root);
     else if (status == ANNAL_ERR_LIMIT ||
              (status >= 0 && !shared_read_url(annal__buf_slice(&text), out)))
-        status =
-            annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                        "%s/cluster does not contain an address that begins with postgresql://: "
-                        "run 'annal home leave' and 'annal home join' to write it again",
-                        root);
+        status = annal__fail(
+            err, ANNAL_ERR_UNSUPPORTED,
+            "the file %s/cluster does not contain an address that begins with postgresql://: "
+            "run 'annal home leave' and 'annal home join' to write it again",
+            root);
     annal__below_close(&below);
     annal__buf_done(&text);
     return status;
@@ -82,11 +84,13 @@ annal_status shared_check_url(annal_store *store, const char *url, annal_error *
 {
     char there[SHARED_URL_BYTES];
     if (strlen(url) >= SHARED_URL_BYTES || strchr(url, '\n') != NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "the address is too long, or is not one line");
+        return annal__fail(
+            err, ANNAL_ERR_INVALID,
+            "the address of the cluster's database is too long, or contains a line break");
     if (has_password(url))
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "the address contains a password, which would be saved in %s/cluster: "
-                           "put it into ~/.pgpass instead",
+                           "the address of the cluster's database contains a password, which would "
+                           "be saved in %s/cluster: put the password into ~/.pgpass instead",
                            annal_store_path(store));
     annal_status status = shared_url(store, there, err);
     if (status >= 0 && strcmp(there, url) != 0)
@@ -140,7 +144,7 @@ annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_erro
     if (status >= 0)
         status = cluster_path(store, &path, err);
     if (status >= 0 && unlink(path.ptr) != 0)
-        status = annal__fail_errno(err, "cannot remove %s", path.ptr);
+        status = annal__fail_errno(err, "cannot remove the file %s", path.ptr);
     annal__buf_done(&path);
     *out_sessions = leaving.count;
     return status;

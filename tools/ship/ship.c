@@ -15,14 +15,17 @@
 #include <time.h>
 
 enum {
-    ROWS_AGAIN_MS = 100, /* pause while another process builds rows */
-    SECOND_MS = 10,      /* pause while only the second sender has sessions to send */
-    LOOK_MS = 500,       /* interval of the checks whether the output was closed */
-    DRAIN_EVENTS = 4096  /* maximum number of events taken from the tail between two batches */
+    ROWS_AGAIN_MS = 100, /* pause in ms while another process builds rows */
+    /* pause in ms while this sender has no session to send, but the second sender has */
+    SECOND_MS = 10,
+    LOOK_MS = 500,      /* interval in ms of the checks whether the output was closed */
+    DRAIN_EVENTS = 4096 /* maximum number of events taken from the tail between two batches */
 };
-#define LOOK_AGAIN_US ((int64_t)60000000) /* time between two surveys while no session is queued */
+/* time in us between two surveys (comparisons of all sessions with the target) while no session is
+ * queued */
+#define LOOK_AGAIN_US ((int64_t)60000000)
 #define REPORT_US     ((int64_t)1000000)
-/* pause between small batches, as a multiple of the last batch's duration */
+/* pause after a small batch, as a multiple of the duration of the last batch */
 #define PAUSES         3
 #define BACKOFF_MS     250u
 #define BACKOFF_MS_MAX 30000
@@ -32,22 +35,26 @@ struct ship {
     struct sender sender;
     /* second sender while it ships half of the sessions, else NULL */
     struct second *second;
-    annal_tail *tail;                        /* with follow: reports sessions with new events */
-    uint64_t reported_events, reported_rows; /* totals in the line that --json printed last */
+    annal_tail *tail; /* with follow: reports sessions with new events */
+    /* totals of events and rows in the last line that --json printed */
+    uint64_t reported_events, reported_rows;
     int64_t begun_us, reported_us;
-    int64_t next_us;  /* time before which no partial batch is sent */
-    int64_t look_us;  /* time when the next survey is made */
+    int64_t next_us; /* time in us before which no batch is sent that is not full */
+    /* time in us of the next survey, which compares all sessions with the target */
+    int64_t look_us;
     int64_t renew_us; /* time of the next renewal of leases, in us (CLOCK_BOOTTIME) */
     int64_t third_us; /* a third of the shortest lease, in us; 0 if unknown */
     /* time since which the target is unreachable; 0 while it is reachable */
     int64_t unreachable_since_us;
     unsigned tries;
     struct ship_rows rows; /* batches whose rows are not built yet, at the last check */
-    uint64_t rows_last;    /* without follow: number of the last batch whose rows are waited for */
-    int64_t rows_us;       /* time of the last progress in building rows */
-    int64_t shipped_us;    /* without follow: time when the last event was shipped; 0 before */
+    /* without follow: number of the last batch for whose rows the command waits before it ends */
+    uint64_t rows_last;
+    int64_t rows_us;    /* time of the last progress in building rows */
+    int64_t shipped_us; /* without follow: time when the last event was shipped; 0 before */
     struct progress progress;
-    /* descriptor of the lag file (ship_lag.h); -1 if it could not be created */
+    /* descriptor of the lag file, which shows how many events are not shipped yet (ship_lag.h); -1
+     * if it could not be created */
     int lag_fd;
     int64_t lag_written_us; /* time when the lag file was written; 0 if it must be written again */
     struct ship_lag lag;
@@ -115,8 +122,8 @@ static void write_lag(struct ship *ship, int64_t now_us)
     ship_lag_write(ship->lag_fd, &ship->lag);
 }
 
-/* Show progress on a terminal, and write the lag file. With follow and --json, print at most one
- * line a second. */
+/* Show progress on a terminal, and write the lag file, which shows how many events are not shipped
+ * yet. With follow and --json, print at most one line a second. */
 static void report(struct ship *ship)
 {
     int64_t now_us = annal__clock_monotonic_us();
@@ -195,8 +202,8 @@ static annal_status note_growth(struct ship *ship, const annal_event *event, ann
         shipment->state = SHIPMENT_ACTIVE;
     if (event != NULL)
         shipment->last_seq = event->seq;
-    /* The tail also reports events that this process has shipped; they have the same seq and hash
-     * as the head. */
+    /* the tail also reports events that this process has shipped already; their seq and hash are
+     * those of the last event at the target */
     if (shipment->state == SHIPMENT_ACTIVE &&
         (event == NULL || event->seq > shipment->head.seq ||
          (event->seq == shipment->head.seq && event->h != shipment->head.h)))
@@ -313,7 +320,7 @@ static annal_status look(struct ship *ship, annal_error *err)
     if (ship->sender.batches == 0 && status >= 0)
         ship->progress.total = ship->sender.shipments.bytes;
     if (status >= 0) {
-        /* for batches without rows that another shipper has left */
+        /* build the rows of batches that another shipper committed, and left without rows */
         row_maker_wake(ship->sender.maker);
         ship->second = sender_start_second(&ship->sender);
     }
@@ -334,7 +341,7 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
     int64_t begun_us = annal__clock_monotonic_us();
     if (ship->lag.events_behind == 0)
-        write_lag(ship, begun_us); /* events count as lag until they are committed */
+        write_lag(ship, begun_us); /* an event counts as not shipped until its batch is committed */
     annal_status status = sender_batch(&ship->sender, err);
     if (status >= 0 && ship->sender.shipments.first == NULL)
         pause_after(ship, begun_us);

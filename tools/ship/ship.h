@@ -43,19 +43,24 @@ enum shipment_state {
     SHIPMENT_CONFLICT,  /* the journal does not contain the target's last event (rule 3) */
     SHIPMENT_DAMAGED,   /* events after the target's last one cannot be read */
     SHIPMENT_ELSEWHERE, /* the home of the session is another store (home.h) */
-    /* the target decides about its events, and stores them before this store does (shared.h) */
+    /* the session is shared: the target decides about its events, and stores them before this store
+     * does (shared.h) */
     SHIPMENT_SHARED,
-    SHIPMENT_GONE /* the store has no such session */
+    SHIPMENT_GONE /* the local store does not contain the session */
 };
 
 /* A session that is being shipped. */
 struct shipment {
     const char *session;
     struct place head; /* last event of the session at the target; {0} without events */
-    struct place next; /* value of head after this batch is committed */
-    int64_t key;       /* number of the session at the target, or 0 if unknown */
+    /*
+     * position after the last event of this batch, to which head is set when the batch is committed
+     */
+    struct place next;
+    int64_t key; /* number of the session at the target, or 0 if unknown */
     bool has_head;
-    bool is_new;    /* whether commit() of this batch must create the head */
+    /* whether commit() of this batch must create the session's record at the target (its head) */
+    bool is_new;
     bool is_queued; /* whether the shipment is in the queue */
     /* whether the home of the session is another store or has another epoch; set by begin() */
     bool is_elsewhere;
@@ -64,7 +69,8 @@ struct shipment {
     enum shipment_state state;
     uint64_t last_seq; /* highest known seq in the journal */
     int64_t since_us;  /* time when the shipment was queued, in us (monotonic) */
-    /* during a batch: header of the journal if the target has no head yet, else NULL */
+    /* during a batch: header of the journal if the target has no events of the session yet; else
+     * NULL */
     annal_session_info *info;
     struct shipment *next_queued; /* next entry of the queue */
 };
@@ -128,9 +134,11 @@ struct ship_kind {
     void (*close)(struct ship_target *target); /* accepts NULL */
     annal_status (*heads)(struct ship_target *target, head_fn fn, void *arg, annal_error *err);
 
-    /* Send a batch. begin() sets head, key and has_head of each shipment to the target's values;
-     * put() sends the events, one shipment after the other; commit() makes the events visible and
-     * sets the heads to next. */
+    /*
+     * Send a batch. begin() sets head, key and has_head of each shipment to what the target
+     * records; put() sends the events, one shipment after the other; commit() makes the events
+     * visible, and sets the recorded heads to `next`.
+     */
     annal_status (*begin)(struct ship_target *target, struct shipment **shipments, size_t count,
                           annal_error *err);
     annal_status (*put)(struct ship_target *target, const struct shipment *shipment,
@@ -161,7 +169,8 @@ struct ship_kind {
      * number of events that were compared. */
     annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
 
-    /* Merge small files into a few large ones. NULL if the target has no files. */
+    /* Merge the target's small files into a few large files. NULL for a kind of target without
+     * files. */
     annal_status (*compact)(struct ship_target *target, const struct ship_compact *options,
                             struct ship_compacted *out, annal_error *err);
 
@@ -191,7 +200,8 @@ struct ship_kind {
      * packs. */
     int (*send_pack_tables)(annal_store *store, const struct ship_options *options);
 
-    const struct home_kind *homes; /* NULL if this kind of target has no homes */
+    /* functions for homes of sessions; NULL if this kind of target does not record homes */
+    const struct home_kind *homes;
 };
 
 extern const struct ship_kind ship_postgres, ship_lake, ship_bucket, ship_nats;
@@ -246,16 +256,21 @@ struct lag {
 };
 struct lag shipments_lag(const struct shipments *shipments);
 
-/* Compare all sessions with the heads of the target and queue those that differ. The journals of
- * sessions without a head are not opened: their last_seq is at least 1 until shipments_learn_ends()
- * is called. */
+/*
+ * Compare all local sessions with their last events at the target (heads), and queue those that
+ * differ. The journals of sessions without events at the target are not opened: their last_seq is
+ * at least 1 until shipments_learn_ends() is called.
+ */
 annal_status shipments_survey(struct shipments *shipments, const struct ship_kind *kind,
                               struct ship_target *target, annal_error *err);
 
 void shipments_learn_ends(struct shipments *shipments);
 
-/* Open a cursor after the head of the shipment. Returns ANNAL_END if the session cannot be shipped:
- * shipment->state gives the reason, and err has a message unless the state is SHIPMENT_GONE. */
+/*
+ * Open a cursor after the session's last event at the target. Returns ANNAL_END if the session
+ * cannot be shipped: shipment->state gives the reason, and err has a message unless the state is
+ * SHIPMENT_GONE.
+ */
 annal_status shipment_open(struct shipments *shipments, struct shipment *shipment,
                            annal_cursor **out_cursor, annal_error *err);
 

@@ -360,8 +360,8 @@ static annal_status send(struct sending *sending, const struct position *positio
         return status < 0 ? status : send(sending, positions + count / 2, count - count / 2);
     }
     if (status == ANNAL_ERR_LIMIT) {
-        say("session '%s': more than 64 MiB of rows in pack '%s'; its rows of this pack are not "
-            "sent",
+        say("session '%s': more than 64 MiB of rows in pack '%s'; the rows of this session and "
+            "pack are not sent",
             positions->session, pack->rows->pack);
         sending->left_out++;
         return ANNAL_OK;
@@ -415,9 +415,11 @@ static annal_status send_page(struct sending *sending)
     return status < 0 || older == 0 ? status : renew_view(sending);
 }
 
-/* Send the rows that belong to no session, then the rows of each session in the order of ids. Forks
- * without own events are skipped, and sessions that a pack has settled only in part (indexer.c,
- * rule 9). */
+/*
+ * Send the rows that belong to no session, then the rows of each session in the order of ids.
+ * Skipped are forks without own events, and sessions of which a pack's `-- settle` has not seen all
+ * events (indexer.c, rule 9).
+ */
 static annal_status send_sessions(struct sending *sending)
 {
     struct pack *pack = sending->pack;
@@ -487,7 +489,7 @@ static int note_stamp(void *arg, const annal_row *row)
     return annal__buf_append_slice(stamps, row->values[0].bytes);
 }
 
-/* Note the name of a database and its number of transactions. */
+/* Record the name of a database and its number of transactions. */
 static int add_stamp(void *arg, const struct annal__pack_rows *rows)
 {
     struct sending *sending = arg;

@@ -19,8 +19,8 @@
 
 #include <annal/index.h>
 
-/* Send the rows of sessions that have newer rows here than at the target; with follow, continue.
- * Returns an exit status. */
+/* Send the pack tables' rows of each session that has newer rows locally than at the target; with
+ * follow, continue until interrupted. Returns an exit status. */
 int ship_pack_tables_run(annal_store *store, const struct ship_options *options);
 
 #endif

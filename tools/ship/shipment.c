@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the sessions of a store with their heads at a target. */
+/* Compares the sessions of a store with their last events at a target (heads). */
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -155,7 +155,8 @@ static int forget_head(void *arg, struct shipment *shipment)
     shipment->head = (struct place){0};
     shipment->has_head = false;
     shipment->key = 0;
-    shipment->state = SHIPMENT_GONE; /* reset when the survey finds the journal of the session */
+    /* SHIPMENT_GONE (no local journal) until the survey of the store finds the journal */
+    shipment->state = SHIPMENT_GONE;
     return 0;
 }
 
@@ -185,8 +186,8 @@ struct survey {
     annal_status status;
 };
 
-/* Return whether the journal has events after the head, or another event than the head at its
- * end. */
+/* Return whether the journal has events after the last event at the target, or ends with a
+ * different event. */
 static bool is_behind(const struct shipment *shipment, const annal_session_info *info)
 {
     if (shipment->has_head)
@@ -207,8 +208,11 @@ static annal_status learn_end(const struct shipments *shipments, struct shipment
     return status;
 }
 
-/* Note one session of the store, and queue it if it differs from its head; an annal_session_fn. The
- * journal of a session without a head is opened only when it is sent. */
+/*
+ * Add one session of the store to the shipments, and queue it if its end differs from its last
+ * event at the target; an annal_session_fn. The journal of a session without events at the target
+ * is opened only when it is sent.
+ */
 static int look_at(void *arg, annal_slice session, uint64_t bytes)
 {
     struct survey *survey = arg;
@@ -293,7 +297,8 @@ static annal_status explain_conflict(struct shipments *shipments, struct shipmen
     if (annal_session_info_get(shipments->store, session, &info, NULL) == ANNAL_OK &&
         info.last_seq < shipment->head.seq)
         annal__fail(err, ANNAL_ERR_CONFLICT,
-                    "session '%s' ends with event %" PRIu64 " here, but with event %" PRIu64
+                    "session '%s' ends with event %" PRIu64
+                    " in this store, but with event %" PRIu64
                     " at the target: the session is not shipped",
                     shipment->session, info.last_seq, shipment->head.seq);
     else

@@ -21,7 +21,8 @@ struct conversation {
     /* session for the hint how to read cut texts; NULL: the hint names --full */
     const char *session;
     bool colours;
-    bool rewrites;     /* whether a printed line can be continued, as on a terminal */
+    /* whether the end of the last printed line can be completed later, as on a terminal */
+    bool rewrites;
     bool full;         /* whether nothing is cut */
     int columns;       /* width of the terminal; 0 without a terminal */
     const char *types; /* glob of the types to show; NULL or empty for the conversation */

@@ -38,7 +38,8 @@ struct cost_scope {
     annal_slice since, until; /* ISO 8601 */
 };
 
-/* SQL conditions for such a scope, whose members are the parameters ?1 to ?3, or NULL. */
+/* SQL conditions that are true for a session and a time within a cost_scope. The statement's
+ * parameters ?1 to ?3 are its members, or NULL for no limit. */
 #define SCOPE_HAS(id)    "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"
 #define SCOPE_TIME(time) "(?2 IS NULL OR " time " >= ?2) AND (?3 IS NULL OR " time " < ?3)"
 

@@ -289,7 +289,7 @@ static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
     return true;
 }
 
-/* Note the end of the newest open turn, because an end without a turn id belongs to that. */
+/* Record the end of the newest open turn, because an end without a turn id belongs to that. */
 static void end_newest(struct spending *spending, uint64_t seq)
 {
     for (unsigned back = 1; back <= TURNS_KNOWN; back++) {
@@ -359,7 +359,7 @@ static struct tally tally_of_turn_end(struct spending *spending, const annal_eve
     else if (!meet(&spending->ended, id, event->seq))
         used = (struct tally){0};
     else if (meet(&spending->begun, id, event->seq))
-        used.turns = 1; /* no event reported that the turn began */
+        used.turns = 1; /* count the turn at its end, because no event reported its beginning */
     return used;
 }
 

@@ -97,7 +97,9 @@ static bool print_pieces(annal_cursor *cursor, const annal_event *event, uint64_
         else
             status = annal__cursor_data(cursor, at, piece, sizeof piece, &len, err);
         if (status >= 0 && len == 0)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " was cut", event->seq);
+            status = annal__fail(
+                err, ANNAL_ERR_CORRUPT,
+                "read event %" PRIu64 ": the journal became shorter than the event", event->seq);
         if (status < 0)
             return false;
         if (!keeps_bytes)
@@ -155,7 +157,9 @@ annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t
         status = annal__cursor_data(cursor, data->len, data->ptr + data->len,
                                     (size_t)data_bytes - data->len, &len, err);
         if (status >= 0 && len == 0)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " was cut", event->seq);
+            status = annal__fail(
+                err, ANNAL_ERR_CORRUPT,
+                "read event %" PRIu64 ": the journal became shorter than the event", event->seq);
         data->len += status >= 0 ? len : 0;
     }
     if (status >= 0)
@@ -197,8 +201,8 @@ int event_check_end(annal_store *store, annal_slice session, annal_position here
             return EXIT_DONE;
     }
     if (here.offset == 0)
-        say("session '%.*s': its %" PRIu64
-            " bytes are not readable: the header is damaged; see 'annal verify %.*s'",
+        say("session '%.*s': all %" PRIu64 " bytes of the journal are not readable: the header is "
+            "damaged; see 'annal verify %.*s'",
             ANNAL_FMT(session), info.bytes, ANNAL_FMT(session));
     else
         say("session '%.*s': %" PRIu64 " bytes at byte %" PRIu64 ", after event %" PRIu64

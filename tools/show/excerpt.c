@@ -234,7 +234,9 @@ void excerpt_line(struct buf *out, annal_slice raw, size_t chars)
 {
     struct json_walk walk;
     annal_slice name, value;
-    size_t room = chars + 1; /* if the text needs the extra character, "…" takes its place */
+    /* one character more than chars, to find out whether the text is longer; then "…" replaces the
+     * last */
+    size_t room = chars + 1;
     if (raw.len > 0 && raw.ptr[0] == '{' && annal__json_walk_object(&walk, raw)) {
         for (int i = 0; room > 0 && annal__json_walk_next(&walk, &name, &value); i++) {
             put_text(out, &room, i == 0 ? "" : ", ");

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct place {
-    annal_travel *travel; /* NULL if the place is free or its state is in use */
+    annal_travel *travel; /* kept state; NULL if the place is free, or a request uses the state */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char file[33]; /* id of the journal, because a new journal has a different past */
     uint64_t seq;
@@ -51,8 +51,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a < b ? b - a : a - b;
 }
 
-/* Return the nearest state within PAST_FAR events, or NULL. It belongs to the caller, and its place
- * becomes free. */
+/* Remove the state of the session that is nearest to event seq, within PAST_FAR events, from the
+ * kept states, and return it; the caller owns it. NULL if no kept state is so near. */
 static annal_travel *take_near(struct past *past, annal_slice session, const char *file,
                                uint64_t seq)
 {

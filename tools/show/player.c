@@ -365,7 +365,8 @@ static bool is_time_to_look(const struct player *player)
     return player->terminal.open && annal__clock_monotonic_us() - player->looked_us >= LOOK_US;
 }
 
-/* If an event is hidden, count its usage and return true. */
+/* Return whether the event is hidden, because its type is not shown; then only count its token
+ * usage. */
 static bool passes(struct player *player, const annal_event *event)
 {
     if (player->options->json || conversation_shows(&player->talk, event))
@@ -391,7 +392,7 @@ static annal_status show_next(struct player *player, annal_event *event, annal_e
         if (key != KEY_NONE)
             return move(player, key, event->seq, err);
     }
-    /* a key may have changed the types in the meantime */
+    /* while this function waited, a key may have changed which types of events are shown */
     return player->quit || passes(player, event) ? ANNAL_OK : show(player, event, err);
 }
 
@@ -410,7 +411,7 @@ static annal_status stay_at_end(struct player *player, bool *out_done, annal_err
     return move(player, key, player->options->to_seq + 1, err);
 }
 
-/* Count damage once, even if the user steps back and passes it again. */
+/* Count the damage at this position, but only once if the user steps back and passes it again. */
 static void count_damage(struct player *player)
 {
     annal_damage damage = annal_cursor_damage(player->cursor);

@@ -45,9 +45,10 @@ struct recovery {
     annal_state *state;
     annal_replay_info replay;
     bool owner_known;
-    uint32_t pid;          /* id of the process that owns the session; 0 if none does */
-    const char *unwritten; /* why events are still only in a commit log, or NULL */
-    annal_error settling;  /* contains the text of unwritten */
+    uint32_t pid; /* id of the process that owns the session; 0 if none does */
+    /* why some events are not in the journal yet, but only in a commit log; NULL if all are */
+    const char *unwritten;
+    annal_error settling; /* contains the text of unwritten */
     annal_index_lag lag;
     struct said user, assistant;
     bool rests;            /* whether the agent is idle at the end */
@@ -83,7 +84,7 @@ static int take_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Note a message of the wanted role; a later one replaces an earlier one. */
+/* Record a message of the wanted role; a later one replaces an earlier one. */
 static void listen(struct said *said, const annal_event *event)
 {
     annal_slice role = event_message_role(event), text = event_message_text(event);

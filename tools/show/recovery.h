@@ -10,7 +10,8 @@
 /* Time in ms to wait until a running process has written its events to the journals. */
 enum { RECOVERY_WAIT_MS = 300 };
 
-/* Print that for people, or as one JSON object (args->json). Returns 0 or an exit status. */
+/* Print what an agent needs to continue the session, for people, or as one JSON object if
+ * args->json. Returns 0 or an exit status. */
 int recovery_print(const struct args *args, annal_index *index, annal_slice session);
 
 #endif

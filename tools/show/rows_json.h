@@ -24,8 +24,8 @@ struct rows_json {
 int rows_json_columns(void *arg, const annal_row *row);
 int rows_json_row(void *arg, const annal_row *row);
 
-/* Append "]" after the rows; without any columns, append empty ones first. The closing brace is
- * left to the caller, who may add members. */
+/* End the JSON array of rows; if the columns were not written yet, write "columns" without entries
+ * first. The caller appends the closing brace, and may add members before it. */
 annal_status rows_json_end(struct rows_json *rows);
 
 /* Run one SELECT on the index, and append {"columns":…,"rows":…} without a line break. */

@@ -15,7 +15,7 @@
 
 enum { NAMED = 5, ASK_MS = 1000 };
 
-/* Note one finding; a callback. Each database reports its findings sorted by session. */
+/* Record one finding; a callback. Each database reports its findings sorted by session. */
 static int add_finding(void *arg, const annal_index_finding *finding)
 {
     struct session_findings *all = arg;

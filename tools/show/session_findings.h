@@ -23,7 +23,7 @@ struct session_findings {
     uint64_t total; /* number of all findings */
     /* number of findings without a session: packs that are not run, unreadable tables */
     uint64_t others;
-    char other[200]; /* sentence about the first finding without a session */
+    char other[200]; /* sentence about the first of these findings without a session */
 };
 
 /* Read the findings from the tables as they are now, without a catch-up. */

@@ -116,11 +116,8 @@ enum {
     SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \
         " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
 
-/*
- * Reduce list to the sessions that match; an empty list stands for the whole store. agent and model
- * are each a part of the name or a pattern with *, ? and [abc]. Returns 0 or an exit status; it is
- * refused if no session matches.
- */
+/* Remove the sessions that do not match from list; an empty list stands for all sessions of the
+ * store. Returns 0 or an exit status; it is an error if no session matches. */
 struct session_list;
 struct session_match {
     const char *agent, *model; /* NULL for any */

@@ -81,8 +81,9 @@ annal_status timeline_usage(annal_index *index, annal_slice session, uint64_t fr
 /* ---- The outline: seq, type, time and length of all events, in columns ---- */
 
 struct outline {
-    struct buf types, seq, type, time, bytes; /* text between the brackets of each member */
-    struct buf names;                         /* names of the types, each with a NUL */
+    /* one JSON array of the answer each, without its brackets */
+    struct buf types, seq, type, time, bytes;
+    struct buf names; /* names of the types, each with a NUL */
     uint64_t count;
 };
 

@@ -15,7 +15,7 @@
 struct walk {
     annal_store *store;
     int directory;
-    annal_slice session, log; /* log empty: all */
+    annal_slice session, log; /* log: files of only this log; empty: of all logs */
     bool all;
     copies_fn fn;
     copies_fault_fn fault;
@@ -23,7 +23,8 @@ struct walk {
     annal_error *err;
 };
 
-/* A process that was killed may have left a second name of the newest generation. */
+/* Return whether the file `text`, named as an older generation, is a hard link to the newest one. A
+ * process that was killed while it began a generation leaves this link. */
 static bool is_second_name(const struct walk *walk, const char *text, const struct stat *st)
 {
     char newest[SOURCES_NAME_BYTES];
@@ -75,7 +76,7 @@ static int walk_one(void *arg, const char *text, const annal__source_name *name)
         return 0;
     int fd = openat(walk->directory, text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     annal_status status = fd < 0 || fstat(fd, &st) < 0
-                              ? annal__fail_errno(&why, "open sources/%s", text)
+                              ? annal__fail_errno(&why, "open the copy sources/%s of a log", text)
                               : copies_file_read(fd, &file, &why);
     if (status == ANNAL_OK && file.marked_count > 0) {
         if (name->generation == 0 || !is_second_name(walk, text, &st))
@@ -88,7 +89,8 @@ static int walk_one(void *arg, const char *text, const annal__source_name *name)
                                          walk->err);
     } else if (walk->fault != NULL && why.os_errno != ENOENT) {
         if (status >= 0)
-            annal__fail(&why, ANNAL_ERR_CORRUPT, "sources/%s: it has no complete copy", text);
+            annal__fail(&why, ANNAL_ERR_CORRUPT,
+                        "sources/%s: the file contains no complete copy of a log", text);
         walk->fault(walk->arg, text, &why);
     }
     if (fd >= 0)
@@ -111,7 +113,7 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
     annal_status status = annal__sources_open(store, LOCK_SH, &walk.directory, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    if (status == ANNAL_OK) { /* a process that copies does not wait for fn */
+    if (status == ANNAL_OK) { /* unlock, so that a process that copies logs does not wait for fn */
         (void)flock(walk.directory, LOCK_UN);
         status = annal__sources_each(store, session, walk_one, &walk, err);
     }

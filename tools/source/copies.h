@@ -46,25 +46,28 @@
 
 /* ---- Writing ---- */
 
-/* A session, and the id of its journal. */
+/* A session of a log that is copied. */
 struct copies_session {
     const char *id;
-    char *journal; /* 33 bytes. "": it is set. Otherwise a session with another id was deleted */
+    /* buffer of 33 bytes with the id of the session's journal. "": copies_take() fills it in. If it
+     * differs from the current id, the session was deleted. */
+    char *journal;
 };
 
 struct copies_log {
-    const char *path; /* absolute, without links */
+    const char *path; /* absolute path without symbolic links */
     const char *kind;
-    const struct copies_session *sessions; /* that have events from it, the first one first */
+    /* sessions with events of the log; the first gives the copy its name */
+    const struct copies_session *sessions;
     size_t session_count;
-    bool sync;  /* the copy is durable on return */
-    bool waits; /* wait some milliseconds if the log was just written */
+    bool sync;  /* whether to sync the copy before the return */
+    bool waits; /* whether to wait some milliseconds if the log was just written */
 };
 
 /*
- * Make the newest generation equal to the log. ANNAL_END: nothing was written, because it is
- * already, or a session of the log was deleted, or the log is being written: *out_settled is false
- * in the last case.
+ * Make the newest generation equal to the log. ANNAL_END if nothing was written, because the copy
+ * is equal already, a session of the log was deleted, or a program is writing the log; only in the
+ * last case *out_settled is false.
  */
 annal_status copies_take(annal_store *store, const struct copies_log *log, bool *out_settled,
                          annal_error *err);
@@ -72,32 +75,34 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
 /* Return whether the file of the newest generation has the time of the log: rule (4). */
 bool copies_are_current(annal_store *store, const char *path, const char *session);
 
-/* Make the copies durable that were taken without sync. */
+/* Sync the copies that were written without log->sync. */
 annal_status copies_sync(annal_store *store, annal_error *err);
 
 /* ---- Reading ---- */
 
 /* One generation of a log. */
 struct copy {
-    const char *name; /* of its file */
+    const char *name; /* name of its file in STORE/sources */
     annal_slice session, log;
     uint64_t generation;
     bool newest;
-    uint64_t bytes;  /* of the log */
-    uint64_t stored; /* of its file */
+    uint64_t bytes;  /* size of the log, in bytes */
+    uint64_t stored; /* size of its file, in bytes */
     mode_t mode;
     int64_t mtime_ns;
-    int64_t copied_us; /* when the log was equal to it */
-    uint64_t torn;     /* bytes after the last mark */
-    annal_slice info;  /* JSON: path, kind, sessions */
+    int64_t copied_us; /* time in us at which the log was equal to this generation */
+    /* number of bytes in the file after the last mark, which do not count: rule (4) */
+    uint64_t torn;
+    annal_slice info; /* JSON: path, kind, sessions */
 };
 
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*copies_fn)(void *arg, const struct copy *copy);
 
 /*
- * Call fn for the newest generation of each log with events of a session, or of any session if it
- * is empty; all: for every generation. A file that cannot be read is passed to fault (may be NULL).
+ * Call fn for the newest generation of each log with events of a session, or of any session if
+ * `session` is empty; with all, for every generation. fault (may be NULL) is called for each file
+ * that cannot be read.
  */
 typedef void (*copies_fault_fn)(void *arg, const char *name, const annal_error *err);
 annal_status copies_each(annal_store *store, annal_slice session, bool all, copies_fn fn,
@@ -107,9 +112,10 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
 typedef int (*copies_sink)(void *arg, annal_slice bytes);
 
 /*
- * Pass the log's bytes to sink, which may use them after ANNAL_OK only. ANNAL_ERR_CORRUPT: the copy
- * is damaged. ANNAL_END: it is damaged at its end, and the bytes are an earlier state of the log.
- * generation: the file may have been renamed since copies_each(); 0: any.
+ * Pass the bytes of a copied log to sink, which may use them only after ANNAL_OK. name is the name
+ * of the file. If generation is not 0 and the file was renamed to that generation since
+ * copies_each(), the renamed file is read. ANNAL_ERR_CORRUPT: the copy is damaged. ANNAL_END: the
+ * copy is damaged at its end, and the bytes are an earlier state of the log.
  */
 annal_status copies_read(annal_store *store, const char *name, uint64_t generation,
                          copies_sink sink, void *arg, annal_error *err);

@@ -25,9 +25,11 @@ annal_status copies_file_get(int fd, void *bytes, size_t len, uint64_t at, annal
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return annal__fail_errno(err, "read");
+            return annal__fail_errno(err, "read the log, or its copy in the store");
         if (got == 0)
-            return annal__fail(err, ANNAL_ERR_IO, "it became shorter while it was read");
+            return annal__fail(
+                err, ANNAL_ERR_IO,
+                "the log, or its copy in the store, became shorter while annal read the file");
         done += (size_t)got;
     }
     return ANNAL_OK;
@@ -40,7 +42,7 @@ annal_status copies_file_put(int fd, const void *bytes, size_t len, uint64_t at,
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
-            return annal__fail_errno(err, "write a copy of a log");
+            return annal__fail_errno(err, "write the copy of the log in sources/");
         done += (size_t)put;
     }
     return ANNAL_OK;
@@ -178,7 +180,7 @@ static annal_status read_payload(int fd, const struct copies_record *record, uin
     annal__buf_clear(out);
     annal_status status = annal__buf_reserve(out, (size_t)record->payload + 1);
     if (status < 0)
-        return annal__fail(err, status, "read a copy of a log: out of memory");
+        return annal__fail(err, status, "read the copy of the log in sources/: out of memory");
     status = copies_file_get(fd, out->ptr, record->payload, record->at, err);
     out->len = record->payload;
     return status == ANNAL_OK && annal__hash(out->ptr, out->len, chain) != record->chain ? ANNAL_END
@@ -198,7 +200,8 @@ static annal_status take_record(int fd, const struct copies_record *record, stru
         return status;
     struct copies_record *kept = annal__array_add(&to->records, &to->count, sizeof *kept);
     if (kept == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a copy of a log: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "read the copy of the log in sources/: out of memory");
     *kept = *record;
     to->bytes += record->bytes;
     to->chain = record->chain;
@@ -222,7 +225,7 @@ annal_status copies_file_read(int fd, struct copies_file *out, annal_error *err)
     struct buf payload = {0};
     annal_status status = ANNAL_OK;
     if (fstat(fd, &st) < 0)
-        return annal__fail_errno(err, "look at a copy of a log");
+        return annal__fail_errno(err, "query the size of the copy of the log in sources/");
     out->size = (uint64_t)st.st_size;
     while (status == ANNAL_OK && read_header(fd, out->end, out->size, &record))
         status = take_record(fd, &record, out, &payload, err);

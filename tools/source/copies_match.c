@@ -8,15 +8,16 @@
 
 #include <string.h>
 
-#define LINE_BYTES ((size_t)64 << 10) /* a longer line is several pieces */
-#define SAME_LEAST 4096               /* bytes that are worth a record */
+#define LINE_BYTES ((size_t)64 << 10) /* a longer line is compared in parts of this size */
+/* a shorter equal piece costs less as new bytes than as a record COPIES_SAME */
+#define SAME_LEAST 4096
 
-/* The lines of `before`, by their hashes. */
+/* Hash table of the lines of `before`, the content of the previous generation. */
 struct table {
     annal_slice before;
     struct entry {
         uint64_t hash;
-        uint64_t from; /* plus 1; 0: empty */
+        uint64_t from; /* offset of the line in `before`, plus 1; 0: this entry is free */
     } * entries;
     size_t slots; /* a power of two */
 };
@@ -44,7 +45,7 @@ static bool build(struct table *table)
         size_t slot = hash & (table->slots - 1);
         while (table->entries[slot].from != 0 && table->entries[slot].hash != hash)
             slot = (slot + 1) & (table->slots - 1);
-        if (table->entries[slot].from == 0) /* of equal lines the first */
+        if (table->entries[slot].from == 0) /* equal lines: keep the first */
             table->entries[slot] = (struct entry){hash, at + 1};
         at += len;
     }
@@ -68,7 +69,7 @@ static bool find(const struct table *table, const char *line, size_t len, uint64
     return false;
 }
 
-/* Extend the last piece, or begin another one. */
+/* Add a line of the log to the pieces: extend the last piece, or begin a new one. */
 static bool add(const struct table *table, struct copies_pieces *pieces, const char *line,
                 size_t len)
 {
@@ -78,7 +79,8 @@ static bool add(const struct table *table, struct copies_pieces *pieces, const c
         last != NULL && last->is_same && is_at(table, last->from + last->bytes, line, len);
     bool is_same = continues || find(table, line, len, &from);
     if (!continues && (last == NULL || is_same || last->is_same)) {
-        if (last != NULL && last->is_same && last->bytes < SAME_LEAST) { /* not worth a record */
+        /* too short for a record COPIES_SAME */
+        if (last != NULL && last->is_same && last->bytes < SAME_LEAST) {
             last->is_same = false;
             if (pieces->count > 1 && !last[-1].is_same) {
                 last[-1].bytes += last->bytes;
@@ -105,7 +107,7 @@ static annal_status compare(const struct table *table, int log, uint64_t bytes,
     for (uint64_t at = 0; at < bytes && status == ANNAL_OK;) {
         size_t len = bytes - at < COPIES_PIECE ? (size_t)(bytes - at) : COPIES_PIECE, used = 0;
         status = copies_file_get(log, block, len, at, err);
-        /* a line at the end of the block may be longer */
+        /* a line at the end of the block may continue in the next block */
         while (status == ANNAL_OK && used < len &&
                (at + len == bytes || len - used > LINE_BYTES || used == 0)) {
             size_t line = line_of(block + used, len - used);
@@ -125,7 +127,7 @@ annal_status copies_match(annal_slice before, int log, uint64_t bytes, struct co
     struct table table = {.before = before};
     annal_status status = build(&table) ? compare(&table, log, bytes, out, err) : ANNAL_ERR_NOMEM;
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "copy a log: out of memory");
+        annal__fail(err, status, "compare the log with the previous copy: out of memory");
     if (out->count > 0 && out->all[out->count - 1].is_same &&
         out->all[out->count - 1].bytes < SAME_LEAST)
         out->all[out->count - 1].is_same = false;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the pieces of a log that the generation before it has, too: whole lines, in any order. */
+/*
+ * Find the pieces of a log that its previous generation contains, too: whole lines, in any order.
+ */
 #ifndef TOOLS_SOURCE_COPIES_MATCH_H
 #define TOOLS_SOURCE_COPIES_MATCH_H
 
@@ -10,16 +12,17 @@
 
 struct copies_piece {
     uint64_t bytes;
-    uint64_t from; /* position in the generation before */
+    uint64_t from; /* offset of the same bytes in the previous generation, if is_same */
     bool is_same;  /* false: the bytes are new */
 };
 
 struct copies_pieces {
-    struct copies_piece *all; /* in the order of the log */
+    struct copies_piece *all; /* pieces in the order of their bytes in the log */
     size_t count;
 };
 
-/* Read the first bytes of a log, and compare them with `before`. */
+/* Read the first `bytes` bytes of the descriptor log, and divide them into pieces that `before`,
+ * the content of the previous generation, contains, and pieces that it does not. */
 annal_status copies_match(annal_slice before, int log, uint64_t bytes, struct copies_pieces *out,
                           annal_error *err);
 void copies_match_done(struct copies_pieces *pieces);

@@ -15,7 +15,7 @@
 
 struct reading {
     int directory, fd;
-    int before; /* the generation before, unpacked; -1: not yet */
+    int before; /* descriptor of the unpacked previous generation, or -1 before it is needed */
     const char *name;
     unsigned deep;
     struct copies_file file;
@@ -54,7 +54,7 @@ int copies_read_unpack(int directory, const char *name, unsigned deep, annal_err
     return -1;
 }
 
-/* Keep the last COPIES_WINDOW bytes. */
+/* Append bytes to the window, and keep its last COPIES_WINDOW bytes. */
 static annal_status slide(struct buf *window, const char *bytes, size_t len)
 {
     size_t keep = len < COPIES_WINDOW ? COPIES_WINDOW - len : 0;
@@ -75,7 +75,8 @@ static annal_status read_bytes(struct reading *reading, const struct copies_reco
 {
     annal__buf_clear(&reading->frame);
     if (annal__buf_reserve(&reading->frame, (size_t)record->payload + 1) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a copy of a log: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM,
+                           "read the copy of the log in sources/: out of memory");
     annal_status status =
         copies_file_get(reading->fd, reading->frame.ptr, record->payload, record->at, err);
     reading->frame.len = record->payload;
@@ -84,7 +85,7 @@ static annal_status read_bytes(struct reading *reading, const struct copies_reco
                                     annal__buf_slice(&reading->frame), (size_t)record->bytes,
                                     &reading->piece, err);
     if (status >= 0 && annal__hash(reading->piece.ptr, reading->piece.len, chain) != record->chain)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "it is damaged");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the copy of the log is damaged");
     return status < 0 ? status : pass(reading, annal__buf_slice(&reading->piece));
 }
 
@@ -95,7 +96,9 @@ static annal_status open_before(struct reading *reading, annal_error *err)
     if (reading->before >= 0)
         return ANNAL_OK;
     if (reading->deep == 0 || file->depth == 0 || file->generation < 2)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "it refers to a generation that cannot exist");
+        return annal__fail(
+            err, ANNAL_ERR_CORRUPT,
+            "the copy of the log is damaged: it refers to a generation that cannot exist");
     copies_read_name(reading->name, file->generation - 1, before);
     reading->before = copies_read_unpack(reading->directory, before, reading->deep - 1, err);
     return reading->before >= 0 ? ANNAL_OK : ANNAL_ERR_CORRUPT;
@@ -111,7 +114,7 @@ static annal_status read_same(struct reading *reading, const struct copies_recor
         status = copies_file_get(reading->fd, &from, 8, record->at, err);
     from = le64toh(from);
     if (status >= 0 && from > INT64_MAX - left)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "it is damaged");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the copy of the log is damaged");
     while (status == ANNAL_OK && left > 0) {
         size_t now = left < COPIES_PIECE ? (size_t)left : COPIES_PIECE;
         annal__buf_clear(&reading->piece);
@@ -125,9 +128,9 @@ static annal_status read_same(struct reading *reading, const struct copies_recor
         from += now;
         left -= now;
     }
-    /* the bytes were passed already: the caller discards them after a failure */
+    /* the bytes were already passed to sink; the caller discards them after a failure */
     if (hash != NULL && annal__hash_end(hash) != record->chain && status == ANNAL_OK)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "it is damaged");
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the copy of the log is damaged");
     return status;
 }
 
@@ -136,7 +139,7 @@ static annal_status read_records(struct reading *reading, annal_error *err)
     annal_status status = copies_file_read(reading->fd, &reading->file, err);
     uint64_t chain = 0;
     if (status == ANNAL_END || (status == ANNAL_OK && reading->file.marked_count == 0))
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "it has no complete copy");
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "the file contains no complete copy of a log");
     for (size_t i = 0; i < reading->file.marked_count && status == ANNAL_OK; i++) {
         const struct copies_record *record = &reading->file.records[i];
         if (record->kind == COPIES_SAME)
@@ -162,9 +165,10 @@ annal_status copies_read_file(int directory, const char *name, unsigned deep, co
                               .arg = arg};
     annal_status status = ANNAL_OK;
     if (reading.fd < 0)
-        status = annal__fail_errno(err, "open sources/%s", name);
+        status = annal__fail_errno(err, "open the copy sources/%s of a log", name);
     else if (reading.zstd == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a copy of a log: out of memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM,
+                             "read the copy of the log in sources/: out of memory");
     else if ((status = read_records(&reading, err)) < 0)
         annal__error_context(err, "sources/%s", name);
     if (reading.fd >= 0)

@@ -22,21 +22,23 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The clock of a file system may stand still for 10 ms. */
+/* A log counts as quiet if it was not changed for this time: the clock of a file system may advance
+ * only every 10 ms, so that a later write could have the same time. */
 #define QUIET_NS ((int64_t)20000000)
 #define TRIES    20
-#define GONE     "-"   /* no id of a journal */
-#define NEW_NAME "new" /* of a generation that is being written */
+/* journal id of a session that does not exist any more; no real id is equal */
+#define GONE     "-"
+#define NEW_NAME "new" /* name of the file of a generation while it is written */
 
 struct taking {
     annal_store *store;
     const struct copies_log *log;
-    int directory, fd; /* fd: the log */
-    struct stat st;    /* of the log, before it is read */
+    int directory, fd; /* descriptors of STORE/sources and of the log */
+    struct stat st;    /* status of the log before it was read */
     char name[SOURCES_NAME_BYTES];
     struct buf block, frame, info;
     struct copies_zstd *zstd;
-    bool quiet; /* what was read is the whole log at one moment */
+    bool quiet; /* whether the log did not change while it was read */
 };
 
 static void name_of(const char *path, const char *session, char out[SOURCES_NAME_BYTES])
@@ -52,7 +54,8 @@ static int64_t ns_of(struct timespec time)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-/* Return how long ago the log was changed; a clock that differs is not waited for. */
+/* Return whether the log was not changed in the last QUIET_NS. A time in the future, by another
+ * clock, also counts as quiet, because waiting would not help. */
 static bool is_quiet(const struct stat *st)
 {
     struct timespec now;
@@ -80,7 +83,7 @@ static annal_status append_bytes(struct taking *taking, int fd, struct copies_fi
         size_t before = to->bytes < COPIES_WINDOW ? (size_t)to->bytes : COPIES_WINDOW;
         annal__buf_clear(&taking->block);
         if (annal__buf_reserve(&taking->block, before + now) < 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+            return annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
         const annal_slice window = {taking->block.ptr, before};
         const annal_slice piece = {taking->block.ptr + before, now};
         status =
@@ -114,7 +117,8 @@ static annal_status write_info(struct taking *taking, uint64_t generation, uint6
         status = annal__buf_printf(info, "%s\"%s\"", i > 0 ? "," : "", log->sessions[i].id);
     if (status >= 0)
         status = annal__buf_printf(info, "]}");
-    return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "copy the log into the store: out of memory")
+                      : ANNAL_OK;
 }
 
 static annal_status append_info(struct taking *taking, int fd, struct copies_file *to,
@@ -124,14 +128,16 @@ static annal_status append_info(struct taking *taking, int fd, struct copies_fil
                               annal__hash(taking->info.ptr, taking->info.len, to->chain), err);
 }
 
-/* It is only a hint: without it the log is read again. */
+/* Give the copy the time of the log. This is only a hint for copies_are_current(): if it fails, the
+ * log is read again. */
 static void set_time(const struct taking *taking, int fd)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, taking->st.st_mtim};
     (void)futimens(fd, times);
 }
 
-/* Rule (4). ANNAL_END: the log was written in the meantime. */
+/* Append a mark, and sync if asked: rule (4) of copies.h. ANNAL_END: the log was written in the
+ * meantime, and the mark is left out. */
 static annal_status append_mark(struct taking *taking, int fd, struct copies_file *to,
                                 annal_error *err)
 {
@@ -149,22 +155,23 @@ static annal_status append_mark(struct taking *taking, int fd, struct copies_fil
     if (status >= 0)
         set_time(taking, fd);
     if (status >= 0 && taking->log->sync && fdatasync(fd) < 0)
-        status = annal__fail_errno(err, "sync sources/%s", taking->name);
+        status = annal__fail_errno(err, "sync the copy sources/%s of the log", taking->name);
     return status;
 }
 
-/* Leave as much of the disk free as an append does. */
+/* Fail if `more` bytes would take space of the disk that appends keep free. */
 static annal_status check_space(const struct taking *taking, uint64_t more, annal_error *err)
 {
     const struct io *io = annal__store_io(taking->store);
     struct io_space space;
     if (io->space(io->arg, taking->directory, &space) < 0)
-        return annal__fail_errno(err, "look at the free space of the disk");
+        return annal__fail_errno(err, "query the free space of the disk of the store");
     errno = ENOSPC;
     return space.free_bytes >= annal__store_keep_free(taking->store) + more
                ? ANNAL_OK
-               : annal__fail_errno(err, "%" PRIu64 " bytes of the disk are kept free",
-                                   annal__store_keep_free(taking->store));
+               : annal__fail_errno(
+                     err, "the store keeps %" PRIu64 " bytes of the disk free (--keep-free)",
+                     annal__store_keep_free(taking->store));
 }
 
 /* ---- Extending the newest generation ---- */
@@ -179,15 +186,16 @@ static bool is_marked(const struct taking *taking, const struct copies_file *fil
            file->mark.mode == ((uint32_t)taking->st.st_mode & 07777);
 }
 
-/* Hash a part of the log. */
+/* Continue the hash *inout_chain with len bytes of the log at offset at. */
 static annal_status hash_log(struct taking *taking, uint64_t at, uint64_t len,
                              uint64_t *inout_chain, annal_error *err)
 {
     struct hash_stream *hash = annal__hash_begin(*inout_chain);
     annal__buf_clear(&taking->block);
-    annal_status status = hash != NULL && annal__buf_reserve(&taking->block, COPIES_PIECE) >= 0
-                              ? ANNAL_OK
-                              : annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    annal_status status =
+        hash != NULL && annal__buf_reserve(&taking->block, COPIES_PIECE) >= 0
+            ? ANNAL_OK
+            : annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
     while (status >= 0 && len > 0) {
         size_t now = len < COPIES_PIECE ? (size_t)len : COPIES_PIECE;
         status = copies_file_get(taking->fd, taking->block.ptr, now, at, err);
@@ -201,7 +209,7 @@ static annal_status hash_log(struct taking *taking, uint64_t at, uint64_t len,
     return status;
 }
 
-/* Find whether the log begins with the marked bytes. */
+/* Find whether the log begins with the bytes that its copy contains up to the last mark. */
 static annal_status begins_alike(struct taking *taking, const struct copies_file *file,
                                  bool *out_alike, annal_error *err)
 {
@@ -227,7 +235,7 @@ static annal_status extend(struct taking *taking, int fd, struct copies_file *fi
     annal_status status = ANNAL_OK;
     copies_file_cut(file);
     if (file->size > file->end && ftruncate(fd, (off_t)file->end) < 0)
-        return annal__fail_errno(err, "cut sources/%s", taking->name);
+        return annal__fail_errno(err, "truncate the copy sources/%s of the log", taking->name);
     status = check_space(taking, (uint64_t)taking->st.st_size - file->bytes, err);
     if (status >= 0 &&
         !annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info)))
@@ -240,11 +248,13 @@ static annal_status extend(struct taking *taking, int fd, struct copies_file *fi
 /* ---- Another generation ---- */
 
 struct before {
-    struct copies_file file; /* generation 0: it does not exist */
-    annal_slice bytes;       /* empty: they are not used */
+    struct copies_file file; /* generation is 0 if no previous generation exists */
+    /* content of the previous generation; empty if the new one must not refer to it */
+    annal_slice bytes;
 };
 
-/* Rule (6). */
+/* Map the content of the previous generation, unless a generation that refers to it would need too
+ * many generations, or too many bytes, to be read: rule (6) of copies.h. */
 static void map_before(struct taking *taking, struct before *before)
 {
     const struct copies_file *file = &before->file;
@@ -312,8 +322,8 @@ static annal_status write_generation(struct taking *taking, int fd, uint64_t gen
     return status;
 }
 
-/* Rule (2): the old generation is renamed first. A process that is killed in between leaves it with
- * two names. */
+/* Give the newest generation its numbered name, too, before the new file takes the name without a
+ * number: rule (2) of copies.h. A process that is killed in between leaves both names. */
 static annal_status keep_old(struct taking *taking, uint64_t old, annal_error *err)
 {
     char former[SOURCES_NAME_BYTES];
@@ -323,7 +333,8 @@ static annal_status keep_old(struct taking *taking, uint64_t old, annal_error *e
         (errno == EEXIST && fstatat(taking->directory, taking->name, &ours, 0) == 0 &&
          fstatat(taking->directory, former, &theirs, 0) == 0 && ours.st_ino == theirs.st_ino))
         return ANNAL_OK;
-    return annal__fail_errno(err, "rename sources/%s to %s", taking->name, former);
+    return annal__fail_errno(err, "rename the copy sources/%s of the log to %s", taking->name,
+                             former);
 }
 
 static annal_status put_in_place(struct taking *taking, uint64_t old, annal_error *err)
@@ -334,11 +345,12 @@ static annal_status put_in_place(struct taking *taking, uint64_t old, annal_erro
     if (renameat(taking->directory, NEW_NAME, taking->directory, taking->name) < 0)
         return annal__fail_errno(err, "rename sources/" NEW_NAME " to %s", taking->name);
     if (taking->log->sync && fsync(taking->directory) < 0)
-        return annal__fail_errno(err, "sync sources/");
+        return annal__fail_errno(err, "sync the directory sources/ of the store");
     return ANNAL_OK;
 }
 
-/* old: number of the file that has the name now; 0: none that is kept. */
+/* Write a new generation, and give it the name of the newest. old: the number under which the file
+ * that has this name now is kept; 0: it is not kept. */
 static annal_status begin(struct taking *taking, uint64_t old, uint64_t generation,
                           const struct before *before, annal_error *err)
 {
@@ -347,10 +359,10 @@ static annal_status begin(struct taking *taking, uint64_t old, uint64_t generati
     annal_status status =
         annal__buf_printf(&path, "%s/sources/" NEW_NAME, annal_store_path(taking->store));
     if (status < 0 || annal__buf_cstr(&path) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
     int fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (fd < 0 || ftruncate(fd, 0) < 0)
-        status = annal__fail_errno(err, "create %s", path.ptr);
+        status = annal__fail_errno(err, "create the file %s", path.ptr);
     else if ((status = write_generation(taking, fd, generation, before, err)) == ANNAL_OK)
         status = put_in_place(taking, old, err);
     if (fd >= 0)
@@ -363,7 +375,7 @@ static annal_status begin(struct taking *taking, uint64_t old, uint64_t generati
 
 /* ---- Names ---- */
 
-/* Return the highest number of an older generation. */
+/* Return the highest number of an older generation of the log; 0 if none exists. */
 static uint64_t find_highest(const struct taking *taking, const char *name)
 {
     char former[SOURCES_NAME_BYTES];
@@ -375,7 +387,8 @@ static uint64_t find_highest(const struct taking *taking, const char *name)
     }
 }
 
-/* Return whether a file is only a line that names another session: sources.h, rule (2). */
+/* Return whether a file is only a line that names the first session of its log: rule (2) of
+ * sources.h. */
 static bool is_other(int fd)
 {
     char bytes[sizeof SOURCES_OTHER - 1];
@@ -383,7 +396,11 @@ static bool is_other(int fd)
            memcmp(bytes, SOURCES_OTHER, sizeof bytes) == 0;
 }
 
-/* Write OTHER.LOG. A copy with this name is from a time when that session was the first. */
+/*
+ * Write the file OTHER.LOG of another session of the log: rule (2) of sources.h. If this name
+ * belongs to a copy, because the session was the log's first one then, the copy is kept as an older
+ * generation.
+ */
 static annal_status write_other(struct taking *taking, const char *session, annal_error *err)
 {
     char name[SOURCES_NAME_BYTES], former[SOURCES_NAME_BYTES], line[SOURCES_NAME_BYTES];
@@ -394,21 +411,22 @@ static annal_status write_other(struct taking *taking, const char *session, anna
         close(fd);
         copies_read_name(name, find_highest(taking, name) + 1, former);
         if (renameat(taking->directory, name, taking->directory, former) < 0)
-            return annal__fail_errno(err, "rename sources/%s", name);
+            return annal__fail_errno(err, "rename the old copy sources/%s of the log", name);
         fd = -1;
     }
     if (fd < 0)
         fd = openat(taking->directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0660);
     if (fd < 0)
-        return annal__fail_errno(err, "create sources/%s", name);
+        return annal__fail_errno(err, "create the file sources/%s", name);
     annal_status status = copies_file_put(fd, line, (size_t)len, 0, err);
     if (status >= 0 && (ftruncate(fd, len) < 0 || (taking->log->sync && fsync(fd) < 0)))
-        status = annal__fail_errno(err, "write sources/%s", name);
+        status = annal__fail_errno(err, "write the file sources/%s", name);
     close(fd);
     return status;
 }
 
-/* Write them before the copy, so that the copy is never without them. */
+/* Write the files OTHER.LOG of all sessions after the first, before the copy, so that each of these
+ * sessions always leads to the copy. */
 static annal_status write_others(struct taking *taking, const struct copies_file *file,
                                  annal_error *err)
 {
@@ -433,7 +451,8 @@ static int ignore_bytes(void *arg, annal_slice bytes)
     return 0;
 }
 
-/* Rule (5). */
+/* Return whether the copy can be trusted: its mark is of this boot, or reading it proves it (rule
+ * (5) of copies.h). */
 static bool is_sound(const struct taking *taking, const struct copies_file *file)
 {
     annal_error ignored = {0};
@@ -449,7 +468,7 @@ static annal_status begin_after(struct taking *taking, int fd, struct before *be
         map_before(taking, before);
         return begin(taking, before->file.generation, before->file.generation + 1, before, err);
     }
-    /* a damaged file keeps its bytes, under the next number */
+    /* a damaged file is kept under the next number */
     uint64_t highest = find_highest(taking, taking->name);
     uint64_t old = fd < 0 || is_other(fd) ? 0 : highest + 1;
     return begin(taking, old, highest + 1 + (old > 0), before, err);
@@ -462,7 +481,7 @@ static annal_status take(struct taking *taking, annal_error *err)
     bool alike = false;
     int fd = openat(taking->directory, taking->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT)
-        return annal__fail_errno(err, "open sources/%s", taking->name);
+        return annal__fail_errno(err, "open the copy sources/%s of the log", taking->name);
     annal_status status = fd < 0 ? ANNAL_END : copies_file_read(fd, file, err);
     bool sound = status == ANNAL_OK && file->marked_count > 0 && is_sound(taking, file);
     if (!sound && status >= 0) {
@@ -489,7 +508,8 @@ static annal_status take(struct taking *taking, annal_error *err)
     return status;
 }
 
-/* Return whether the session still has the journal that its copy belongs to. */
+/* Return ANNAL_OK if the session still has the journal of which the log is a copy, ANNAL_END if it
+ * was deleted. If the id of the journal is not set, set it. */
 static annal_status check_session(annal_store *store, const struct copies_session *session,
                                   annal_error *err)
 {
@@ -527,7 +547,8 @@ static annal_status take_locked(struct taking *taking, annal_error *err)
         status = ANNAL_END;
     } else if (status == ANNAL_OK) {
         status = take(taking, &why);
-        if (status < 0 && !is_unchanged(taking)) { /* it was cut short while it was read */
+        /* reading failed because the log changed in the meantime */
+        if (status < 0 && !is_unchanged(taking)) {
             taking->quiet = false;
             status = ANNAL_END;
         } else if (status < 0 && err != NULL) {
@@ -566,9 +587,9 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
     annal_status status = ANNAL_END;
     name_of(log->path, log->sessions[0].id, taking.name);
     if (taking.fd < 0 || fstat(taking.fd, &taking.st) < 0)
-        status = annal__fail_errno(err, "open it");
+        status = annal__fail_errno(err, "open the log");
     else if (taking.zstd == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
     else if (S_ISREG(taking.st.st_mode))
         status = take_quiet(&taking, err);
     if (status < 0)
@@ -590,7 +611,7 @@ annal_status copies_sync(annal_store *store, annal_error *err)
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
     if (status == ANNAL_OK && syncfs(directory) < 0)
-        status = annal__fail_errno(err, "sync the copies of logs");
+        status = annal__fail_errno(err, "sync the copies of logs in sources/");
     if (directory >= 0)
         close(directory);
     return status;

@@ -35,13 +35,13 @@ annal_status copies_zstd_pack(struct copies_zstd *zstd, annal_slice window, anna
     if (zstd->in == NULL)
         zstd->in = ZSTD_createCCtx();
     if (zstd->in == NULL || annal__buf_reserve(out, bound) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "compress a copy of a log: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compress the copy of the log: out of memory");
     (void)ZSTD_CCtx_setParameter(zstd->in, ZSTD_c_compressionLevel, LEVEL);
     if (window.len > 0)
         (void)ZSTD_CCtx_refPrefix(zstd->in, window.ptr, window.len);
     size_t len = ZSTD_compress2(zstd->in, out->ptr, bound, piece.ptr, piece.len);
     if (ZSTD_isError(len))
-        return annal__fail(err, ANNAL_ERR_NOMEM, "compress a copy of a log: %s",
+        return annal__fail(err, ANNAL_ERR_NOMEM, "compress the copy of the log: %s",
                            ZSTD_getErrorName(len));
     out->len = len;
     return ANNAL_OK;
@@ -54,12 +54,12 @@ annal_status copies_zstd_unpack(struct copies_zstd *zstd, annal_slice window, an
     if (zstd->out == NULL)
         zstd->out = ZSTD_createDCtx();
     if (zstd->out == NULL || annal__buf_reserve(out, bytes + 1) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a copy of a log: out of memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "decompress the copy of the log: out of memory");
     if (window.len > 0)
         (void)ZSTD_DCtx_refPrefix(zstd->out, window.ptr, window.len);
     size_t len = ZSTD_decompressDCtx(zstd->out, out->ptr, bytes, frame.ptr, frame.len);
     if (ZSTD_isError(len) || len != bytes)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "it is damaged");
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "the copy of the log is damaged");
     out->len = len;
     return ANNAL_OK;
 }

@@ -189,8 +189,11 @@ static int promote_all(const struct args *args)
 
 /* ---- --project of annal run and annal lease ---- */
 
-/* Set the project's session in the data, so that it is read first: after a crash its last event may
- * be missing in the tables, or another host may have claimed the task. */
+/*
+ * Write the project's session into the event's data, so that its events are applied to the tables
+ * before the guards run: after a crash its last event may be missing in the tables, or another host
+ * may have claimed the task.
+ */
 static int name_project(struct verb_call *call)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];

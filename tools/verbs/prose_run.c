@@ -87,8 +87,11 @@ static int run_folder(struct verb_call *call, const char *run, struct buf *out)
     if (annal_index_packs(call->index, take_folder, &place, &err) < 0)
         return fail_error(&err);
     if (place.status < 0 || annal__buf_cstr(out) == NULL)
-        return fail_storage("out of memory");
-    return out->len > 0 ? 0 : fail_storage("pack prose is not enabled in this store");
+        return fail_storage("compose the path of a file of the run: out of memory");
+    return out->len > 0
+               ? 0
+               : fail_storage(
+                     "pack prose is not enabled in this store: run 'annal pack enable prose'");
 }
 
 /*
@@ -111,7 +114,7 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
         annal__buf_clear(root);
         if (annal__buf_printf(root, "%.*s", len == 0 ? 1 : (int)len, folder) < 0 ||
             annal__buf_cstr(root) == NULL)
-            return fail_storage("out of memory");
+            return fail_storage("compose the path of a file of the run: out of memory");
         annal_status status = annal__below_open(root->ptr, out_below, &err);
         if (status < 0 && (status != ANNAL_ERR_NOTFOUND || len == 0))
             return fail_error(&err);
@@ -122,7 +125,7 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
     }
     if (annal__buf_printf(path, "%s/%s", folder + len + 1, name) < 0 ||
         annal__buf_cstr(path) == NULL)
-        return fail_storage("out of memory");
+        return fail_storage("compose the path of a file of the run: out of memory");
     return 0;
 }
 
@@ -173,7 +176,8 @@ static int refuse_if(struct verb_call *call, const char *sql, const char *param,
     return count > 0 ? fail_refused("%s", why) : 0;
 }
 
-/* Copy the program beside the database before the run begins. Returns 0 or an exit status. */
+/* Copy the program of the run (--program) to the folder of the run's database, before the run
+ * begins. Returns 0 or an exit status. */
 static int write_program(struct verb_call *call, const char *run)
 {
     struct buf folder = {0}, program = {0};
@@ -349,7 +353,7 @@ int prose_finish_bind(struct verb_call *call)
     int exit_status = run_folder(call, call->session + strlen("prose_"), &folder);
     if (exit_status == 0 &&
         annal__json_text(annal__json_member(call->data, "name"), &scratch, &name) < 0)
-        exit_status = fail_storage("out of memory");
+        exit_status = fail_storage("compose the path of a file of the run: out of memory");
     if (exit_status == 0) {
         size_t skip = getcwd(here, sizeof here) == NULL ? 0 : strlen(here);
         bool below = skip > 1 && strncmp(folder.ptr, here, skip) == 0 && folder.ptr[skip] == '/';

@@ -108,7 +108,7 @@ struct import {
     size_t count;
     uint64_t teams, messages, reads; /* numbers of new teams, messages and read marks */
     uint64_t there;                  /* number of messages in the file */
-    struct buf source;               /* where the team is from, as JSON */
+    struct buf source;               /* source of the imported team, as JSON */
 };
 
 static int64_t time_of(annal_slice text, const char *otherwise)
@@ -192,7 +192,7 @@ static int read_head(struct import *import)
         text = (annal_slice){text.ptr + 1, text.len - 1};
     if (text.len == 0 || text.ptr[0] != '{' ||
         annal__json_check(text, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
-        return fail_refused("import '%s': it does not contain a JSON object", import->path);
+        return fail_refused("import '%s': the file does not contain a JSON object", import->path);
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import->text)};
     exit_status = verbs_team_rows(import->call, sql, &param, 1, keep_head, import);
     if (exit_status != 0)
@@ -202,9 +202,10 @@ static int read_head(struct import *import)
     snprintf(import->call->session, sizeof import->call->session, "team_%s", import->team);
     if (import->team[0] == '\0' ||
         annal_session_id_check(annal_slice_of(import->call->session), NULL) < 0)
-        return fail_refused("import '%s': its id is not a valid team id: use 1 to %d of "
-                            "A-Z a-z 0-9 . _ -",
-                            import->path, TEAM_ID_BYTES_MAX);
+        return fail_refused(
+            "import '%s': the id of the team is not a valid team id: use 1 to %d of "
+            "A-Z a-z 0-9 . _ -",
+            import->path, TEAM_ID_BYTES_MAX);
     return 0;
 }
 
@@ -306,7 +307,7 @@ static int import_directory(struct verb_call *call, const char *path)
     int exit_status = 0;
     int count = scandir(path, &entries, is_team_file, alphasort);
     if (count < 0)
-        return fail_refused("read '%s': %s", path, strerror(errno));
+        return fail_refused("read the file '%s': %s", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         struct buf file = {0};
         int imported = exit_status <= EXIT_REFUSED ? 0 : exit_status;
@@ -387,14 +388,15 @@ struct export
     uint64_t files;
 };
 
-/* Open the directory, and create it if it is missing. Returns 0 or an exit status. */
+/* Open the target directory of the export, and create it if it is missing. Returns 0 or an exit
+ * status. */
 static int open_directory(struct export *export)
 {
     annal_error err = {0};
     if (export->directory == NULL)
         return 0;
     if (mkdir(export->directory, 0700) != 0 && errno != EEXIST)
-        return fail_storage("create '%s': %s", export->directory, strerror(errno));
+        return fail_storage("create the directory '%s': %s", export->directory, strerror(errno));
     return annal__below_open(export->directory, &export->below, &err) < 0 ? fail_error(&err) : 0;
 }
 

@@ -49,10 +49,11 @@ static int print_proposal(void *arg, const annal_mirror_proposal *proposal)
         call->data = (annal_slice){0};
         break;
     case ANNAL_MIRROR_REFUSED:
-        say("%.*s: %s", ANNAL_FMT(proposal->slug), proposal->message);
+        say("the proposal '%.*s' in the inbox is refused: %s", ANNAL_FMT(proposal->slug),
+            proposal->message);
         break;
     case ANNAL_MIRROR_UNREADABLE:
-        say("%s: %s", proposal->file, proposal->message);
+        say("the file '%s' in the inbox is left out: %s", proposal->file, proposal->message);
         break;
     }
     return 0;

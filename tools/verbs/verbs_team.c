@@ -75,7 +75,8 @@ int verbs_team_find(struct verb_call *call, const char *word, char out_id[TEAM_I
     if (choice.count == 0)
         return fail_refused("team '%s' does not exist", word);
     if (choice.count > 1)
-        return fail_refused("'%s' matches %" PRIu64 " teams: %s", word, choice.count, choice.named);
+        return fail_refused("the name '%s' matches %" PRIu64 " teams: %s", word, choice.count,
+                            choice.named);
     memcpy(out_id, choice.id, sizeof choice.id);
     return 0;
 }
@@ -143,11 +144,11 @@ static int set_recipients(struct verb_call *call)
         }
     }
     if (failed)
-        exit_status = fail_storage("--to: out of memory");
+        exit_status = fail_storage("read the members in --to: out of memory");
     else if (list.len <= 1)
         exit_status = verb_set_text(call, "to", ANNAL_SLICE("all"));
     else if (annal__buf_append(&list, "]", 1) < 0)
-        exit_status = fail_storage("--to: out of memory");
+        exit_status = fail_storage("read the members in --to: out of memory");
     else
         exit_status = verb_set(call, "to", annal__buf_slice(&list));
     annal__buf_done(&list);
@@ -341,7 +342,7 @@ static int warn_of_stranger_here(struct verb_call *call, char *team, const char 
     struct buf name = {0};
     int exit_status =
         annal__json_quote(&name, annal_slice_of(member)) < 0
-            ? fail_storage("--as: out of memory")
+            ? fail_storage("read the member in --as: out of memory")
             : warn_of_strangers(call, team, annal__buf_slice(&name), ANNAL_SLICE("[]"));
     annal__buf_done(&name);
     return exit_status;

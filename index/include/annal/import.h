@@ -122,9 +122,10 @@ typedef struct annal_import_option {
 typedef annal_slice (*annal_import_owner_fn)(void *arg, annal_slice origin, annal_slice session);
 
 typedef struct annal_import_source {
-    const char *kind;      /* format of the log: "claude-code" */
-    const char *file;      /* base name of the log */
-    const char *container; /* source of the lines: "lines" (default), "document", … */
+    const char *kind; /* format of the log: "claude-code" */
+    const char *file; /* file name of the log, without its directory */
+    /* form of the log from which the lines were made: "lines" (default), "document", … */
+    const char *container;
     const annal_import_option *options;
     size_t option_count;
     /* for record_owner(); NULL: the session that the caller passes owns the record */

@@ -73,8 +73,8 @@ typedef struct annal_index_options {
      * nothing was appended for 20 ms, or a second after the first append
      */
     bool follow;
-    /* milliseconds that a reader waits for its catch-up, and for other programs; default: the
-     * store's wait_ms */
+    /* time in ms that a reader waits for its catch-up, and for other programs; default: the store's
+     * wait_ms */
     uint32_t wait_ms;
     bool no_snapshots; /* take no snapshots of what the store appends; see <annal/snapshot.h> */
     /* NULL: an append to a session that is shared, or that its pack would share, is refused. The
@@ -123,7 +123,7 @@ ANNAL_API void annal_index_close(annal_index *index);
 /* ---- Catching up ---- */
 
 typedef struct annal_index_progress {
-    uint64_t bytes_done; /* bytes of journals that are indexed */
+    uint64_t bytes_done; /* number of bytes of the journals that are indexed so far */
     uint64_t bytes_total;
     uint64_t events; /* number of events indexed by this call */
 } annal_index_progress;
@@ -174,7 +174,7 @@ typedef struct annal_index_lag {
     uint64_t journal_seq; /* seq of the last event in the journal */
     uint64_t indexed_seq; /* seq of the last event in the index */
     uint64_t journal_bytes;
-    uint64_t indexed_bytes; /* bytes of the journal that are indexed */
+    uint64_t indexed_bytes; /* number of bytes of the journal that are indexed */
 } annal_index_lag;
 
 /*
@@ -239,7 +239,7 @@ typedef struct annal_maintenance {
     int64_t log_pages;    /* number of pages in the WAL; -1: no WAL */
     int64_t checkpointed; /* number of pages of the WAL that have been copied into the database */
     uint64_t bytes_before;
-    uint64_t bytes_after; /* bytes of the database and its WAL */
+    uint64_t bytes_after; /* size of the database and its WAL after the call, in bytes */
     const annal_error *error;
 } annal_maintenance;
 

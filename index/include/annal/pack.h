@@ -73,7 +73,8 @@ typedef enum annal_pack_state {
 typedef struct annal_pack_info {
     const char *name;
     uint32_t version; /* 0: the pack could not be read */
-    /* path of the database, with a * if there is a file per session; NULL if not known */
+    /* path of the pack's database; it contains a * if each session has its own file; NULL if the
+     * path is not known */
     const char *database;
     const char *source; /* the file of a user's pack; NULL: built in */
     const char *error;  /* why the pack does not run, or NULL */
@@ -96,13 +97,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, an
 
 typedef struct annal_pack_finding {
     const char *pack;
-    const char *database; /* name of the database; NULL if it is not known */
+    const char *database; /* name of the pack's database; NULL if the name is not known */
     const char *table;    /* name of the table; NULL: the finding is about the pack as a whole */
     const char *what;
     /* whether this is a remark and not an error: rows that refer to rows which do not exist, tables
      * of a journal that was replaced */
     bool remark;
-    uint64_t count; /* number of findings that this entry stands for; 0 for a remark */
+    uint64_t count; /* number of equal findings that this finding summarizes; 0 for a remark */
 } annal_pack_finding;
 
 /* A function that is called for each finding. It returns 0 to continue; any other value stops the
@@ -241,7 +242,7 @@ typedef struct annal_prune_options {
      */
     bool delete_journals;
     bool dry_run; /* whether nothing is deleted, and only what would be deleted is reported */
-    /* milliseconds to wait for a session that another process writes, as in annal_writer_options */
+    /* time in ms to wait for a session that another process writes, as in annal_writer_options */
     uint32_t wait_ms;
 } annal_prune_options;
 
@@ -251,9 +252,10 @@ typedef struct annal_pruned {
     uint64_t branches;
     uint64_t progressions;
     uint64_t messages;
-    uint64_t needed; /* with delete_journals: number of its messages that other sessions name */
-    /* with delete_journals: a session that names these messages, or empty if there is none; if
-     * there is one, the journal is not deleted */
+    /* with delete_journals: number of messages of this session to which other sessions refer */
+    uint64_t needed;
+    /* with delete_journals: a session that refers to these messages, whose existence keeps the
+     * journal; empty if there is none */
     annal_slice needed_by;
     const annal_error *kept;
     /* for a kept session: the team whose messages refer to the session, or empty */

@@ -34,7 +34,7 @@ typedef struct annal_limits {
     uint32_t run_ms; /* time limit of the statement, without the time that the callback needs */
     uint64_t memory_bytes;
     uint64_t temp_bytes; /* limit of temporary files, which large sorts need */
-    /* milliseconds to wait for other programs that use a database which is imported as a log */
+    /* time in ms to wait for other programs that use a database which is imported as a log */
     uint32_t wait_ms;
     /*
      * NULL, or where to store the time (CLOCK_MONOTONIC, microseconds) at which the step that runs
@@ -46,8 +46,9 @@ typedef struct annal_limits {
     int64_t *due_us;
 } annal_limits;
 
-/* The events to select: those for which every member that is set holds. A member of 0 is not
- * set. */
+/*
+ * Which events to select: an event must fulfil every member that is set. A member of 0 is not set.
+ */
 typedef struct annal_filter {
     const annal_slice *sessions; /* only events of these sessions */
     size_t session_count;
@@ -87,7 +88,7 @@ typedef struct annal_filter {
 typedef struct annal_lag {
     uint64_t sessions;
     uint64_t bytes;
-    char message[256]; /* why bytes are missing, if bytes is not 0 */
+    char message[256]; /* why these bytes are not indexed, if bytes is not 0 */
 } annal_lag;
 
 typedef struct annal_query annal_query;
@@ -208,8 +209,10 @@ typedef struct annal_sql_options {
     bool as_indexed; /* whether to answer from what is indexed now, as in annal_filter */
     uint32_t timeout_ms;
     annal_limits limits;
-    annal_lag *out_lag;  /* receives the lag of the index; may be NULL */
-    annal_slice session; /* session whose own databases of packs are also queried, or empty */
+    annal_lag *out_lag; /* receives the lag of the index; may be NULL */
+    /* session whose databases (of packs with a file per session) the SELECT may query, too; or
+     * empty */
+    annal_slice session;
     /* Path of a loadable extension of SQLite, for this statement; NULL: none. Its code runs in this
      * process. */
     const char *extension;

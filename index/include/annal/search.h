@@ -49,8 +49,8 @@ typedef struct annal_search_options {
     /* only events with one of these types; patterns are allowed, as in annal_filter */
     const annal_slice *types;
     size_t type_count;
-    /* Whether to search import.* and agent.turn.usage, too, which are left out unless types names
-     * them. */
+    /* Whether to search events of the types import.* and agent.turn.usage, too; without it they are
+     * searched only if `types` names them. */
     bool bookkeeping;
     int64_t since_us; /* ts >= since_us; a half-open range, as in annal_filter */
     int64_t until_us; /* end of the range: ts < until_us; 0: no limit */

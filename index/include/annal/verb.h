@@ -37,7 +37,9 @@ typedef struct annal_field {
     const char *value; /* name of the operand, or of the option's value: "TEAM" */
     const char *help;  /* description in one line; NULL: the field is a constant */
     const char
-        *to; /* member of data that receives the value, "content" or "run.id"; NULL: not in data */
+        /* path in the event's data at which the value is stored, such as "content" or "run.id";
+         * NULL: the value is not stored in data */
+        *to;
     const char *preset;  /* default value, as JSON; NULL: none */
     const char *choices; /* only allowed values, "all|first|any"; NULL: any value */
     bool required;

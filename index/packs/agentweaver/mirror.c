@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 #define INBOX    ".squad/decisions/inbox"
-#define TOO_LONG "it is longer than an event can be"
+#define TOO_LONG "the file is longer than an event can be"
 
 enum { PATH_BYTES_MAX = 8192 };
 
@@ -191,7 +191,7 @@ static int mirror_row(void *arg, const annal_row *row)
         status = annal__buf_append_slice(&path, row->values[2].bytes);
     if (status < 0 || annal__buf_cstr(&path) == NULL)
         status = annal__fail(mirror->err, status < 0 ? status : ANNAL_ERR_NOMEM,
-                             "a file of the mirror: its name is too long");
+                             "export a file of the mirror: the name of the file is too long");
     else if (mirror->stale)
         status = delete_file(mirror, path.ptr);
     else
@@ -443,9 +443,9 @@ static annal_status as_invalid(annal_status status, annal_error *err)
 static const char *why_unreadable(int status, const annal_error *why)
 {
     return status == ANNAL_ERR_LIMIT ? TOO_LONG
-           : why->os_errno == ELOOP  ? "it is a symbolic link, which is not followed"
-           : why->os_errno == EISDIR ? "it is a directory"
-           : why->os_errno == ENODEV ? "it is not a regular file"
+           : why->os_errno == ELOOP  ? "the file is a symbolic link, which is not followed"
+           : why->os_errno == EISDIR ? "the path is a directory"
+           : why->os_errno == ENODEV ? "the file is not a regular file"
                                      : strerror(why->os_errno);
 }
 
@@ -536,7 +536,7 @@ static annal_status set_path(struct buf *path, const char *directory, const char
         status = ANNAL_ERR_NOMEM;
     if (status < 0)
         annal__fail(err, status, "read the inbox: %s: '%s'",
-                    status == ANNAL_ERR_LIMIT ? "its name is too long" : "out of memory",
+                    status == ANNAL_ERR_LIMIT ? "the path is too long" : "out of memory",
                     directory);
     return status;
 }
@@ -552,7 +552,7 @@ static annal_status open_inbox(struct import *import, const char *directory, cha
     if (status == ANNAL_OK)
         status = list_inbox(folder, directory, out_names, out_count, &why);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* the directory or its inbox does not exist: there are no proposals */
+        return ANNAL_OK; /* without the directory or its inbox no proposals exist */
     status = as_invalid(status, &why);
     if (status < 0 && err != NULL)
         *err = why;
@@ -593,7 +593,9 @@ annal_status annal_mirror_import(annal_index *index, annal_slice project, const 
         return status;
     status = annal__buf_printf(&session, "proj_%.*s", ANNAL_FMT(project));
     if (status < 0)
-        annal__fail(err, status, "project '%.*s': its name is too long", ANNAL_FMT(project));
+        annal__fail(err, status,
+                    "import the mirror of project '%.*s': the name of the project is too long",
+                    ANNAL_FMT(project));
     import.post = (struct post){.session = annal__buf_slice(&session),
                                 .type = ANNAL_SLICE("decision.proposed")};
     if (options != NULL) {

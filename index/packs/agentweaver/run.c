@@ -51,7 +51,7 @@ static int revert(annal_index *index, const annal_run_recover_options *how,
     if (status >= 0)
         status = write_data(recovered->status, &data);
     if (status < 0) {
-        annal__fail(err, status, "run '%.*s': out of memory", ANNAL_FMT(recovered->run));
+        annal__fail(err, status, "recover run '%.*s': out of memory", ANNAL_FMT(recovered->run));
         goto done;
     }
     recovered->session = annal__buf_slice(&session);
@@ -90,7 +90,7 @@ annal_status annal_run_recover(annal_index *index, const annal_run_recover_optio
     if (status == ANNAL_OK)
         status = annal_sql(index, annal_slice_of(TRANSIENT), &sql, add_run, &runs, err);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "runs to recover: out of memory");
+        annal__fail(err, status, "list the runs to recover: out of memory");
     for (size_t at = 0; status == ANNAL_OK && at < runs.len;) {
         annal_run_recovered recovered = {.run = annal_slice_of(runs.ptr + at)};
         recovered.status = annal_slice_of(runs.ptr + at + recovered.run.len + 1);

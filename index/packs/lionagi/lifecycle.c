@@ -42,7 +42,7 @@ struct quiet {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char kind[40];
     double last_activity; /* time of the last activity, in seconds since 1970; 0: none */
-    double allowed;       /* seconds of silence that are allowed */
+    double allowed;       /* how long a session of this kind may be silent, in seconds */
     annal_process process;
 };
 
@@ -111,7 +111,7 @@ static annal_status look(struct stale *stale, annal_error *err)
         status =
             annal_sql(stale->index, annal_slice_of(quiet_rows), &options, keep_quiet, stale, err);
     if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "stale sessions: out of memory");
+        annal__fail(err, status, "list stale sessions: out of memory");
     return status;
 }
 

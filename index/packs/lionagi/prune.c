@@ -59,7 +59,9 @@ static const char core_candidates[] =
     " old AS (SELECT id FROM ranked"                                                               \
     "  WHERE n > ?1 AND at < ?3 AND id <> '_state' AND ?2 IS NOT NULL)"
 
-/* The SELECT of old sessions to which messages of a team refer, each with such a team. */
+/*
+ * The SELECT of old sessions that messages of a team refer to, each with the id of one such team.
+ */
 static const char state_linked[] =
     STATE_OLD "SELECT id, (SELECT min(team_id) FROM state.team_messages WHERE session_id = old.id)"
               " AS team FROM old WHERE team IS NOT NULL AND ?4 + ?5 IS NOT NULL ORDER BY id";
@@ -141,7 +143,8 @@ struct prune {
     /* ids of each session that is kept for a team, and of the team, with a NUL after each */
     struct buf linked;
     bool has_state, has_teams;
-    annal_error unasked; /* why the tables of pack lionagi cannot be queried; status 0: they can */
+    /* why the tables of pack lionagi cannot be queried; status 0 if they can be */
+    annal_error unasked;
 };
 
 /* ---- Queries ---- */
@@ -156,8 +159,8 @@ static annal_status ask(struct prune *prune, annal_slice sql, annal_sql_options 
     annal_status status = annal_sql(prune->index, sql, &options, fn, prune, err);
     return status < 0 || lag.bytes == 0
                ? status
-               : annal__fail(err, ANNAL_ERR_BUSY, "cannot find out which journals are needed: %s",
-                             lag.message);
+               : annal__fail(err, ANNAL_ERR_BUSY,
+                             "prune: cannot find out which journals are needed: %s", lag.message);
 }
 
 static int note_state(void *arg, const annal_pack_info *info)
@@ -166,8 +169,8 @@ static int note_state(void *arg, const annal_pack_info *info)
     if (strcmp(info->name, "lionagi") != 0 || (info->error == NULL && prune->has_state))
         return 0;
     return annal__fail(&prune->unasked, ANNAL_ERR_BUSY,
-                       "cannot find out which journals are needed, because the tables of pack "
-                       "'lionagi' cannot be queried%s%s",
+                       "prune: cannot find out which journals are needed, because the tables of "
+                       "pack 'lionagi' cannot be queried%s%s",
                        info->error == NULL ? "" : ": ", info->error == NULL ? "" : info->error);
 }
 
@@ -275,7 +278,8 @@ static annal_status append(struct prune *prune, annal_pruned *pruned, const char
                                          progressions, messages)
                      : annal__buf_printf(&data, ",\"messages\":%s}", messages);
     if (status < 0) {
-        status = annal__fail(err, status, "prune session '%.*s'", ANNAL_FMT(pruned->session));
+        status =
+            annal__fail(err, status, "cannot prune session '%.*s'", ANNAL_FMT(pruned->session));
         goto done;
     }
     status = annal_writer_open(annal__index_store(prune->index), pruned->session,
@@ -295,9 +299,10 @@ done:
 }
 
 /*
- * Decide whether to continue although the event could not be appended, for the reason in why: only
- * if the disk is full, and the journal is to be deleted and not needed (rule 6). Then the guard's
- * condition is checked in the journal. Returns the status of the failure otherwise.
+ * Decide what to do if the event session.pruned could not be appended, for the reason in why. If
+ * the disk is full, and the journal is to be deleted and not needed (rule 6), check the guard's
+ * condition in the journal, and continue without the event. Otherwise return the status of the
+ * failure.
  */
 static annal_status do_without(const struct prune *prune, const annal_pruned *pruned,
                                annal_error *why)
@@ -308,7 +313,7 @@ static annal_status do_without(const struct prune *prune, const annal_pruned *pr
     annal_status status =
         annal_session_info_get(annal__index_store(prune->index), pruned->session, &info, why);
     if (status == ANNAL_OK && info.last_ts_us >= prune->options->before_us)
-        status = annal__fail(why, ANNAL_ERR_REFUSED, "it has changed in the meantime");
+        status = annal__fail(why, ANNAL_ERR_REFUSED, "the session has changed in the meantime");
     return status;
 }
 
@@ -361,7 +366,7 @@ annal_status annal_prune(annal_index *index, const annal_prune_options *options,
         at += linked.session.len + 1;
         linked.linked_by = annal_slice_of(prune.linked.ptr + at);
         at += linked.linked_by.len + 1;
-        (void)annal__fail(&why, ANNAL_ERR_REFUSED, "messages of team '%.*s' refer to it",
+        (void)annal__fail(&why, ANNAL_ERR_REFUSED, "messages of team '%.*s' refer to the session",
                           ANNAL_FMT(linked.linked_by));
         status = (annal_status)fn(arg, &linked);
     }

@@ -28,7 +28,7 @@ typedef struct annal_artifact_info {
     /* size of the content in bytes; 0 if only the file was examined */
     uint64_t bytes;
     uint64_t stored_bytes; /* size of the file in bytes */
-    int64_t stored_us;     /* time when it was last stored */
+    int64_t stored_us;     /* time in us when the artifact was last stored */
 } annal_artifact_info;
 
 /* ---- Storing ---- */
@@ -108,7 +108,7 @@ typedef struct annal_artifact_sweep_result {
     /* number of artifacts before the sweep, including those that were removed */
     uint64_t artifacts;
     uint64_t removed;
-    uint64_t removed_bytes; /* bytes of the removed files */
+    uint64_t removed_bytes; /* size of the removed files, in bytes */
 } annal_artifact_sweep_result;
 
 /*
@@ -129,7 +129,7 @@ typedef void (*annal_artifact_damage_fn)(void *arg, const annal_artifact_info *i
 
 typedef struct annal_artifact_verify_result {
     uint64_t artifacts; /* number of artifacts that were read */
-    uint64_t bytes;     /* bytes of undamaged content */
+    uint64_t bytes;     /* size of the undamaged content, in bytes */
     uint64_t damaged;
 } annal_artifact_verify_result;
 

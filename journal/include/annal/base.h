@@ -47,8 +47,10 @@ typedef enum annal_status {
     ANNAL_ERR_CORRUPT = -3,  /* bytes on the disk are damaged */
     ANNAL_ERR_NOTFOUND = -4, /* the store, session, event or snapshot does not exist */
     ANNAL_ERR_INVALID = -5,  /* the caller passed a value that is not accepted */
-    ANNAL_ERR_BUSY = -6,     /* another process uses it, and did not release it in time */
-    ANNAL_ERR_LIMIT = -7,    /* larger than a documented limit */
+    /* another process or thread uses what the call needs, such as the session, and did not release
+     * it in time */
+    ANNAL_ERR_BUSY = -6,
+    ANNAL_ERR_LIMIT = -7, /* larger than a documented limit */
     /* the handle failed earlier, or belongs to the parent process */
     ANNAL_ERR_CLOSED = -8,
     ANNAL_ERR_CONFLICT = -9, /* expected_seq or the id does not match the session */

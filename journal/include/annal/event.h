@@ -17,7 +17,7 @@ extern "C" {
 #define ANNAL_DATA_BYTES_MAX       (64u << 20) /* 64 MiB */
 #define ANNAL_DATA_DEPTH_MAX       512         /* nested arrays and objects */
 #define ANNAL_APPEND_EVENTS_MAX    65536       /* drafts in one append */
-/* bytes of one append, with the envelopes of its events */
+/* maximum size of one append in bytes, with the envelopes of its events */
 #define ANNAL_APPEND_BYTES_MAX (80u << 20)
 /* maximum number of ancestors of a fork, including ancestors of its ancestors */
 #define ANNAL_ANCESTORS_MAX 1024

@@ -15,7 +15,8 @@ typedef struct annal_writer annal_writer;
 
 typedef struct annal_writer_options {
     annal_level level; /* default: the level of the store */
-    uint32_t wait_ms;  /* milliseconds; default: the wait_ms of the store */
+    /* time in ms to wait for a process that owns the session; default: the wait_ms of the store */
+    uint32_t wait_ms;
     /* format of the journal, if the first append creates it; default: the store's. An existing
      * journal must have this format */
     annal_format format;
@@ -146,7 +147,7 @@ typedef struct annal_damage {
     uint64_t seq;    /* seq of the damaged event, or 0 for the header */
     uint64_t offset; /* offset of the damaged bytes in the journal */
     uint64_t length;
-    /* whether an event is lost; false: only a newline, a hash or the header is damaged */
+    /* whether an event is lost; if not, only a newline, a hash or the header is damaged */
     bool event_lost;
     const char *what; /* static, a phrase: "the line does not match its hash" */
 } annal_damage;
@@ -203,10 +204,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
 
 /*
- * Move the cursor before event seq (0 and 1: the first). A cursor that seeks notes offsets of
- * events that it reads, in at most 520 KiB, so that after some seeks a seek is one read. The store
- * keeps these offsets for later cursors, for 16 sessions. The event need not exist yet:
- * annal_cursor_next() returns ANNAL_END until it does.
+ * Move the cursor before event seq (0 and 1: the first). After its first seek a cursor records the
+ * offsets of some events that it reads, in at most 520 KiB, so that a later seek needs about one
+ * read. The store keeps the recorded offsets of 16 sessions for later cursors. The event need not
+ * exist yet: annal_cursor_next() returns ANNAL_END until it does.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq,
                                                           annal_error *err);
@@ -267,14 +268,16 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_fork(annal_store *store, a
                                                            annal_session_info *out_info,
                                                            annal_error *err);
 
-/* A stretch of a history, and the session whose journal contains it. */
+/* A part of a history (the events of a fork and of its ancestors), and the session whose journal
+ * contains the part. */
 typedef struct annal_lineage_part {
     annal_slice session;
-    uint64_t from_seq; /* seq of the first event of its journal */
-    /* seq of its last event that belongs to this history; UINT64_MAX: all later events belong to
-     * it */
+    uint64_t from_seq; /* seq of the first event in the session's own journal */
+    /* seq of the last event of this session that belongs to the history; UINT64_MAX: all later
+     * events belong to it */
     uint64_t to_seq;
-    /* hash of event to_seq, as the header of the fork states it; 0 if to_seq is UINT64_MAX */
+    /* hash of event to_seq, as stated in the header of the next session on the way to the fork; 0
+     * if to_seq is UINT64_MAX */
     uint64_t h;
 } annal_lineage_part;
 
@@ -296,8 +299,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store
 
 /* ---- Converting ---- */
 
-/* Called repeatedly during the work. If it returns another value than 0, the work stops and returns
- * ANNAL_END. */
+/* A function that is called repeatedly during the work. If it returns a value other than 0, the
+ * work stops, and the caller gets ANNAL_END. */
 typedef int (*annal_convert_fn)(void *arg, uint64_t bytes_done, uint64_t bytes_total);
 
 typedef struct annal_convert_options {
@@ -376,7 +379,7 @@ typedef struct annal_gap {
     uint64_t last_seq; /* 0: unknown, because no intact event follows */
     uint64_t offset;   /* offset of the first damaged bytes in the damaged journal */
     uint64_t bytes;
-    const char *what; /* why they could not be copied, a static phrase */
+    const char *what; /* why the missing events could not be copied, a static phrase */
 } annal_gap;
 
 typedef void (*annal_gap_fn)(void *arg, const annal_gap *gap);
@@ -388,9 +391,12 @@ typedef struct annal_repair_result {
     uint64_t lost_bytes; /* number of damaged bytes in these places */
     /* number of places where only a hash, a newline or the header was damaged */
     uint64_t mended;
-    uint64_t doubled;    /* number of events that were stored twice and were skipped */
-    uint64_t torn_bytes; /* bytes of an unfinished event at the end, which was never acknowledged */
-    uint64_t last_seq;   /* seq of the last event of the new session */
+    uint64_t doubled; /* number of events that were stored twice and were skipped */
+    /*
+     * size in bytes of an unfinished event at the end of the journal, which was never acknowledged
+     */
+    uint64_t torn_bytes;
+    uint64_t last_seq; /* seq of the last event of the new session */
 } annal_repair_result;
 
 typedef struct annal_repair_options {

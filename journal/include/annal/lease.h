@@ -31,7 +31,7 @@ extern "C" {
 typedef struct annal_lease {
     uint64_t epoch;   /* number that rises with each holder of the lease, from 1 */
     int64_t until_us; /* CLOCK_BOOTTIME in microseconds; after this time appends are refused */
-    /* length of the lease in seconds, for renewals; 0: it was released, or lost */
+    /* length of the lease in seconds, for renewals; 0: the lease was released, or lost */
     uint32_t seconds;
     bool shared; /* whether the session is shared; then until_us and seconds are not used */
     /* who grants the lease, one line of text for messages; may be "" */

@@ -48,20 +48,21 @@ typedef struct annal_metrics {
     uint64_t opens; /* times that the store was opened for writing */
     /* sessions that could not be opened for appends: damaged, or in use for too long */
     uint64_t refused_opens;
-    uint64_t recoveries;       /* commit logs of dead processes that were redone */
-    uint64_t recovered_groups; /* groups in these commit logs */
+    /* commit logs of dead processes whose events were copied to the journals */
+    uint64_t recoveries;
+    uint64_t recovered_groups; /* groups of events in the commit logs that recoveries counts */
     /* bytes cut from the ends of journals, and kept under events/.torn */
     uint64_t torn_bytes;
 
-    /* microseconds of writing and syncing a group: the wait of an append of level sync */
+    /* time in us of writing and syncing a group: the wait of an append of level sync */
     annal_histogram sync_us;
-    annal_histogram journal_sync_us; /* microseconds of syncing a journal */
+    annal_histogram journal_sync_us; /* time in us of syncing a journal */
     annal_histogram group_events;    /* events in one group */
-    annal_histogram group_bytes;     /* bytes of journals in one group */
-    annal_histogram checkpoint_us;   /* microseconds of a checkpoint */
+    annal_histogram group_bytes;     /* size in bytes of the journal lines in one group */
+    annal_histogram checkpoint_us;   /* time in us of a checkpoint */
     /* microseconds from the first use of a region of the log to the end of its checkpoint */
     annal_histogram checkpoint_lag_us;
-    /* microseconds of waiting for a session that another process owned */
+    /* time in us of waiting for a session that another process owned */
     annal_histogram session_wait_us;
 
     uint32_t sessions_owned; /* sessions that this store object owns now */

@@ -20,11 +20,12 @@ extern "C" {
 typedef struct annal_process {
     uint32_t pid;     /* process id; 0: unknown */
     uint64_t start;   /* start time in clock ticks since the boot: field 22 of /proc/PID/stat */
-    uint64_t pid_ns;  /* inode of its namespace of process ids; 0: unknown */
+    uint64_t pid_ns;  /* inode of the process's namespace of process ids; 0: unknown */
     char boot_id[37]; /* id of the boot, /proc/sys/kernel/random/boot_id; "": unknown */
 } annal_process;
 
-/* Identify the calling process. Any thread. ANNAL_ERR_IO: /proc is missing, or does not show it. */
+/* Identify the calling process. Any thread. ANNAL_ERR_IO: /proc is missing, or does not show the
+ * process. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_self(annal_process *out_process,
                                                            annal_error *err);
 

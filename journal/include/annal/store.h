@@ -42,8 +42,8 @@ typedef struct annal_store_options {
     bool no_keeper;      /* start no permanent thread; call annal_keep() repeatedly instead */
     annal_level level;   /* default: sync */
     annal_format format; /* format of new journals; default: JSON lines */
-    uint32_t batch_ms;   /* milliseconds until an append of level batch is durable; default: 10 */
-    /* milliseconds to wait for another process: for a session that it owns, for a lock, for a log
+    uint32_t batch_ms;   /* time in ms until an append of level batch is durable; default: 10 */
+    /* time in ms to wait for another process: for a session that it owns, for a lock, for a log
      * that it is recovering; default: 10,000 */
     uint32_t wait_ms;
     /* size in bytes to which a region of the commit log may grow; default: 64 MiB, at least 1

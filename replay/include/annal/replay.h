@@ -33,7 +33,7 @@ typedef struct annal_replay_options {
 
 /* How a state was computed. */
 typedef struct annal_replay_info {
-    uint64_t seq;          /* event after which the state is; 0: before the first event */
+    uint64_t seq;          /* seq of the last event that the state contains; 0: no event */
     uint64_t snapshot_seq; /* seq of the snapshot with which the folding began; 0: no snapshot */
     uint64_t folded;       /* number of events applied after the snapshot */
     uint64_t damaged;      /* number of damaged parts skipped after the snapshot */
@@ -78,7 +78,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, ann
  */
 typedef struct annal_travel annal_travel;
 
-/* Begin at a moment. Parameters and failures are those of annal_replay_open(). */
+/* Open a travel at a moment. Parameters and failures are those of annal_replay_open(). */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_open(annal_index *index, annal_slice session,
                                                           annal_moment at,
                                                           const annal_replay_options *options,

@@ -178,8 +178,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursors(annal_store *store,
                                                            annal_tail_cursor_fn fn, void *arg,
                                                            annal_error *err);
 
-/* Remove a cursor. ANNAL_ERR_NOTFOUND: no cursor has that name. ANNAL_ERR_BUSY: a tail uses it. Any
- * thread. */
+/* Delete a named cursor. ANNAL_ERR_NOTFOUND: no cursor has that name. ANNAL_ERR_BUSY: a tail uses
+ * it. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name,
                                                                annal_error *err);
 

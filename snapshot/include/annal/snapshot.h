@@ -23,8 +23,8 @@ extern "C" {
  * means the default. */
 typedef struct annal_snapshot_policy {
     uint64_t every_events; /* number of events; default 1,000 */
-    uint64_t every_bytes;  /* bytes of the journal; default 8 MiB */
-    /* milliseconds, if at least one event was appended; default 300,000 (five minutes) */
+    uint64_t every_bytes;  /* distance in bytes of the journal; default 8 MiB */
+    /* distance in ms, if at least one event was appended; default 300,000 (five minutes) */
     uint64_t every_ms;
     /*
      * Maximum of stored bytes of all snapshots of a session; default a tenth of its journal, but at
@@ -38,9 +38,9 @@ typedef struct annal_snapshot_policy {
 } annal_snapshot_policy;
 
 typedef struct annal_snapshot_info {
-    uint64_t seq;       /* event after which the state is */
-    uint64_t bytes;     /* stored bytes */
-    uint64_t raw_bytes; /* bytes of the uncompressed state */
+    uint64_t seq;       /* seq of the last event that the state contains */
+    uint64_t bytes;     /* size of the stored snapshot, in bytes */
+    uint64_t raw_bytes; /* size of the uncompressed state, in bytes */
     /* seq of the snapshot on which this one is based: only differences from it are stored; 0:
      * none */
     uint64_t base_seq;

@@ -216,7 +216,7 @@ static const struct {
     {LS "--   A text \"x\"\nSELECT id,\n naem FROM tasks WHERE id = ?1;\n",
      ":10: no such column: naem"},
     {LS "SELECT id\n\nFORM tasks;\n", ":10: near \"tasks\": syntax error"},
-    {LS "WITH x AS (SELECT 1) DELETE FROM tasks;\n", ":8: only reading is possible"},
+    {LS "WITH x AS (SELECT 1) DELETE FROM tasks;\n", ":8: only statements that read"},
     {LS "--   A text \"x\"\nSELECT ?2;\n", ":9: parameter '?2' is not one of ?1 to ?1"},
     {LS "--   A text \"x\"\nSELECT ?;\n", ":9: parameter '?' is not one of ?1 to ?1"},
     {LS "SELECT $id FROM tasks;\n", ":8: parameter '$id' is not one of"},

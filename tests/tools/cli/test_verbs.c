@@ -147,7 +147,7 @@ START_TEST(a_file_is_a_value_byte_for_byte)
     VERB(&cli, &send, true, "t1", "--meta", at);
     cli_assert_refused(&cli, EXIT_REFUSED, "does not contain a JSON value");
     VERB(&cli, &send, true, "t1", "--file", "/nowhere/x");
-    cli_assert_refused(&cli, EXIT_REFUSED, "read '/nowhere/x': No such file");
+    cli_assert_refused(&cli, EXIT_REFUSED, "read the file '/nowhere/x': No such file");
 }
 END_TEST
 

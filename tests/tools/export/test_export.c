@@ -494,7 +494,7 @@ static void assert_same_use(const char *what)
 static void import_there_and_back(const char *kind, const char *folder)
 {
     CLI(&cli, NULL, "import", kind, folder);
-    if (strstr(cli.err, "it contains no log of kind") != NULL) {
+    if (strstr(cli.err, "the path contains no log of kind") != NULL) {
         printf("skipped: %s", cli.err);
     } else {
         ck_assert_int_eq(cli.exit_status, EXIT_DONE);
@@ -925,7 +925,7 @@ START_TEST(a_bundle_with_any_flipped_byte_or_any_cut_is_refused_and_nothing_writ
     CLI(&cli, NULL, "import", "bundle", tmpdir_path(&cli.dir, "none"), OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "No such file");
     CLI(&cli, NULL, "import", "bundle", cli.dir.path, OTHER(&cli));
-    cli_assert_refused(&cli, EXIT_REFUSED, "is not a file");
+    cli_assert_refused(&cli, EXIT_REFUSED, "is not a regular file");
 }
 END_TEST
 
@@ -1138,24 +1138,24 @@ START_TEST(a_bundle_whose_files_differ_from_its_manifest_is_refused)
     const char *journal = "events/s1.jsonl";
     made_manifest(&made, &parts);
     made_add(&made, "../evil", '0', "", parts.journal, parts.len);
-    assert_harmless(&made, "its files differ from its manifest");
+    assert_harmless(&made, "the files in the bundle differ from the manifest");
     made_manifest(&made, &parts);
     made_add(&made, journal, '2', "/etc/passwd", "", 0);
-    assert_harmless(&made, "not a plain file");
+    assert_harmless(&made, "not a regular file");
     made_manifest(&made, &parts);
     made_add(&made, journal, '1', "manifest.json", "", 0);
-    assert_harmless(&made, "not a plain file");
+    assert_harmless(&made, "not a regular file");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len - 1);
-    assert_harmless(&made, "its files differ from its manifest");
+    assert_harmless(&made, "the files in the bundle differ from the manifest");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len);
     made_add(&made, "events/s2.jsonl", '0', "", parts.journal, parts.len);
     assert_harmless(&made, "more files");
     made_manifest(&made, &parts);
-    assert_harmless(&made, "its files differ from its manifest");
+    assert_harmless(&made, "the files in the bundle differ from the manifest");
     made_add(&made, journal, '0', "", parts.journal, parts.len);
-    assert_harmless(&made, "its first file is not manifest.json");
+    assert_harmless(&made, "the first file in the bundle is not manifest.json");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len);
     const char *file = made_seal(&made);
@@ -1177,16 +1177,16 @@ START_TEST(a_bundle_with_a_false_manifest_is_refused)
     *session = good;
     session->bytes = UINT64_MAX;
     made_manifest(&made, &parts);
-    assert_harmless(&made, "a number is too large");
+    assert_harmless(&made, "a number in the manifest is too large");
     *session = good;
     session->bytes = UINT64_MAX / 8;
     made_manifest(&made, &parts);
-    assert_harmless(&made, "more than 1000 times as large as the bundle");
+    assert_harmless(&made, "unpack to more than 1000 times the size of the bundle");
     *session = good;
     strcpy(session->fork, "parent");
     session->fork_seq = 1;
     made_manifest(&made, &parts);
-    assert_harmless(&made, "without its parent session");
+    assert_harmless(&made, "without the parent session of the fork");
     *session = good;
     session->last_seq = 3;
     made_manifest(&made, &parts);
@@ -1248,7 +1248,8 @@ START_TEST(an_artifact_that_unpacks_to_more_than_1_gib_is_refused)
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
     made_add(&made, path, '0', "", bomb, artifact->bytes);
-    assert_harmless(&made, "its artifacts unpack to more than 1 GiB and 100 times its size");
+    assert_harmless(&made,
+                    "the artifacts unpack to more than 1 GiB and 100 times the size of the bundle");
     bundle_done(&parts.bundle);
     free(parts.journal);
 }

@@ -329,7 +329,7 @@ START_TEST(a_file_that_cannot_be_created_is_refused_before_the_query_runs)
     cli_assert_refused(&cli, EXIT_STORAGE, "none/x.parquet': No such file");
     answer.path = answer.directory;
     SQL(&answer, "SELECT 1");
-    cli_assert_refused(&cli, EXIT_STORAGE, "answers': it is not a file");
+    cli_assert_refused(&cli, EXIT_STORAGE, "answers': the path is not a regular file");
     ck_assert_int_eq(files(&answer), 0);
 }
 END_TEST

@@ -106,7 +106,7 @@ START_TEST(a_deleted_session_is_counted_again_only_after_an_import_with_again)
     DONE(&cli, "reindex");
     assert_input_tokens("\r\n400\r\n", "after a rebuild");
     CLI(&cli, NULL, "import", "claude-code", ANNAL_SOURCE "/tests/data/copies/claude-code-1.jsonl");
-    ck_assert_ptr_nonnull(strstr(cli.err, "--again imports it"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "--again imports the session"));
     assert_input_tokens("\r\n400\r\n", "the deleted one is left out");
     DONE(&cli, "import", "claude-code", ANNAL_SOURCE "/tests/data/copies/claude-code-1.jsonl",
          "--again");

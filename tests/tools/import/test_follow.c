@@ -293,7 +293,7 @@ START_TEST(a_log_that_is_cut_short_is_read_from_its_beginning)
     wait_events(6);
     put_lines("logs/a.jsonl", "w", 6, 7);
     wait_events(2);
-    assert_said("a.jsonl' was cut short or written over; it is read from its beginning");
+    assert_said("a.jsonl' was cut short or written over; the log is read again from the beginning");
     put_lines("logs/a.jsonl", "a", 8, 8);
     wait_events(1);
     stop(SIGINT);
@@ -331,7 +331,7 @@ START_TEST(a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines)
     put_lines("logs/a.jsonl.1", "a", 8, 8);
     put_lines("logs/a.jsonl", "a", 9, 9);
     wait_events(2);
-    assert_said("it is read from its beginning");
+    assert_said("the log is read again from the beginning");
     stop(SIGINT);
     assert_each_once("claude-code", 9);
 }

@@ -441,7 +441,7 @@ START_TEST(a_mapping_gives_the_paths_of_the_parts_of_an_event)
     CLI(&cli, NULL, "import", "jsonl", "--map", "ts=at", tmpdir_path(&cli.dir, "x.jsonl"));
     cli_assert_refused(&cli, 2, "write ts=$.at for the member at");
     CLI(&cli, NULL, "import", "jsonl", "--map", "ts=$.[", tmpdir_path(&cli.dir, "x.jsonl"));
-    cli_assert_refused(&cli, 2, "--map ts=$.[: it must be a JSON path");
+    cli_assert_refused(&cli, 2, "--map ts=$.[: the value must be a JSON path");
     CLI(&cli, NULL, "import", "jsonl", "--map", "session=all", "--map", "ts=$.a[0].\"b c\"[#-1]",
         tmpdir_path(&cli.dir, "x.jsonl"));
     ck_assert_int_eq(cli.exit_status, 0);

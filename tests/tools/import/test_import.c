@@ -180,7 +180,7 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
 
     DONE(&cli, "delete", "--yes", "s-1");
     CLI(&cli, NULL, "import", "auto", log, "--json");
-    ck_assert_ptr_nonnull(strstr(cli.err, "session 's-1' was deleted, so it is left out"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 's-1' was deleted, so the session is left out"));
     ASSERT_OUT(&cli, "\"events\":0,");
     DONE(&cli, "import", "auto", log, "--json", "--again");
     ASSERT_OUT(&cli, "\"events\":6,");
@@ -517,7 +517,7 @@ START_TEST(a_wrong_command_line_is_refused_with_a_reason_and_nothing_is_written)
     cli_assert_refused(&cli, EXIT_REFUSED, "none.jsonl");
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "empty"), 0700), 0);
     CLI(&cli, NULL, "import", "codex", tmpdir_path(&cli.dir, "empty"));
-    cli_assert_refused(&cli, EXIT_REFUSED, "it contains no log of kind codex");
+    cli_assert_refused(&cli, EXIT_REFUSED, "the path contains no log of kind codex");
     CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "none.sql"), MAIN_LOG);
     cli_assert_refused(&cli, EXIT_REFUSED, "none.sql");
     CLI(&cli, NULL, "import", "codex", "/dev/null");
@@ -538,9 +538,10 @@ START_TEST(an_import_names_an_unreadable_file_and_imports_the_others)
     CLI(&cli, NULL, "import", "codex", none, locked, tmpdir_path(&cli.dir, "closed"), MAIN_LOG);
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(
-        strstr(cli.err, "none.jsonl': No such file or directory; it is left out"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "locked.jsonl': Permission denied; it is left out"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "closed': Permission denied; it is left out"));
+        strstr(cli.err, "none.jsonl': No such file or directory; this path is left out"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "locked.jsonl': Permission denied; this path is left out"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "closed': Permission denied; this path is left out"));
     ck_assert_ptr_nonnull(strstr(cli.out, "3 files or directories could not be read"));
     ck_assert_ptr_nonnull(strstr(cli.out, "1 file, "));
     ck_assert_int_eq(cli_journals(&cli), 1);
@@ -605,14 +606,11 @@ START_TEST(files_beside_logs_create_no_sessions_and_long_results_join_their_sess
     file_write(tmpdir_path(&cli.dir, "logs/s-1/subagents/wf/w/agent-a.jsonl"), text, (size_t)len);
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"));
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_msg(
-        strstr(
-            cli.err,
-            "events.jsonl' has the name of a log of claude-code, but other content: left out\n") !=
-                NULL &&
-            strstr(cli.err, ": 1 file has no name of a log, such as '") != NULL &&
-            strstr(cli.err, "/notes.txt': left out\n") != NULL,
-        "%s", cli.err);
+    ck_assert_msg(strstr(cli.err, "events.jsonl' has the name of a log of claude-code, but not the "
+                                  "content of such a log: left out\n") != NULL &&
+                      strstr(cli.err, ": 1 file has no name of a log, such as '") != NULL &&
+                      strstr(cli.err, "/notes.txt': left out\n") != NULL,
+                  "%s", cli.err);
     CLI(&cli, NULL, "sql",
         "SELECT group_concat(session_id, ' ') AS ids, max(type = 'tool.output') AS texts FROM "
         "(SELECT DISTINCT session_id, type FROM events WHERE type IN ('message.added', "

@@ -557,7 +557,7 @@ START_TEST(a_line_of_more_than_a_million_spans_or_records_is_kept_unchanged)
         ck_assert_int_eq(fclose(file), 0);
         CLI(&cli, NULL, "import", kinds[i][0], tmpdir_path(&cli.dir, name));
         ck_assert_int_eq(cli.exit_status, 1);
-        ck_assert_ptr_nonnull(strstr(cli.err, "nothing else was found in it"));
+        ck_assert_ptr_nonnull(strstr(cli.err, "nothing else was found in the log"));
     }
     DONE(&cli, "sql",
          "SELECT sum(type = 'import.record') AS r, sum(type = 'import.unknown') AS u FROM events",
@@ -579,7 +579,7 @@ START_TEST(a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked)
     fclose(file);
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "a.jsonl.zst"));
     ck_assert_int_eq(cli.exit_status, 1);
-    ck_assert_ptr_nonnull(strstr(cli.err, "more than 1000 times as large as the file"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "more than 1000 times the size of the file"));
     free(text);
     free(packed);
 }
@@ -602,15 +602,16 @@ START_TEST(a_truncated_compressed_log_gives_its_readable_part_and_a_warning)
     fclose(file);
     import_twice("claude-code", "a.jsonl.zst", 1);
     ck_assert_int_gt(count_of("\"imported\":"), 1000);
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"damage\":\"its zstd stream ends early\""));
-    ck_assert_ptr_nonnull(strstr(cli.err, "its zstd stream ends early; the lines before it"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"damage\":\"the zstd stream of the log ends early\""));
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "the zstd stream of the log ends early; the lines before the damage"));
     memset(packed + packed_len / 2, 0xff, 100);
     file = create("a.jsonl.zst");
     fwrite(packed, 1, packed_len, file);
     fclose(file);
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "a.jsonl.zst"));
     ck_assert_int_eq(cli.exit_status, 1);
-    ck_assert_ptr_nonnull(strstr(cli.err, "its zstd stream is damaged"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "the zstd stream of the log is damaged"));
     free(text);
     free(packed);
 }
@@ -690,10 +691,10 @@ START_TEST(a_fifo_and_a_device_are_not_imported_as_logs)
     fclose(create("logs/empty.jsonl"));
     CLI(&cli, NULL, "import", "claude-code", logs);
     ck_assert_int_eq(cli.exit_status, 1);
-    ck_assert_ptr_nonnull(
-        strstr(cli.err, "fifo.jsonl': neither a file nor a directory; it is left out"));
-    ck_assert_ptr_nonnull(
-        strstr(cli.err, "zero.jsonl': neither a file nor a directory; it is left out"));
+    ck_assert_ptr_nonnull(strstr(
+        cli.err, "fifo.jsonl': the path is neither a file nor a directory; this path is left out"));
+    ck_assert_ptr_nonnull(strstr(
+        cli.err, "zero.jsonl': the path is neither a file nor a directory; this path is left out"));
     ck_assert_ptr_nonnull(strstr(cli.out, "1 file, 0 lines, 0 of them skipped: 0 events added"));
 }
 END_TEST
@@ -775,7 +776,7 @@ START_TEST(an_import_follows_each_link_once_and_loops_end)
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"));
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(
-        strstr(cli.err, "none.jsonl': No such file or directory; it is left out"));
+        strstr(cli.err, "none.jsonl': No such file or directory; this path is left out"));
     ck_assert_ptr_nonnull(strstr(cli.err, "logs/self': Too many levels of symbolic links"));
     ck_assert_msg(strstr(cli.out, "2 files, 2 lines, 0 of them skipped: 4 events added") != NULL,
                   "%s", cli.out);
@@ -828,7 +829,7 @@ START_TEST(an_endless_view_instead_of_a_table_ends_the_import)
 {
     static const char *const wheres[] = {"", "WHERE x < 0"};
     static const char *const says[] = {"this SQLite database contains more than 1 MB of rows",
-                                       "it was stopped after 1 seconds for one row"};
+                                       "the statement was stopped after 1 seconds for one row"};
     for (size_t i = 0; i < 2; i++) {
         char name[20], sql[500];
         sqlite3 *db = NULL;

@@ -187,7 +187,7 @@ START_TEST(restore_replaces_no_other_file_without_force)
     DONE(&cli, "source", "restore", "s-1"); /* it is the same */
     write_log(&other);
     CLI(&cli, NULL, "source", "restore", "s-1");
-    cli_assert_refused(&cli, EXIT_REFUSED, "was written later than this copy");
+    cli_assert_refused(&cli, EXIT_REFUSED, "was written later than the copy");
     assert_log_is(log_path(), &other);
     snprintf(to, sizeof to, "%s/new/directory/to", cli.dir.path);
     DONE(&cli, "source", "restore", "s-1", "--to", to);
@@ -197,7 +197,7 @@ START_TEST(restore_replaces_no_other_file_without_force)
     ck_assert_int_eq(unlink(log_path()), 0);
     ck_assert_int_eq(symlink(to, log_path()), 0);
     CLI(&cli, NULL, "source", "restore", "s-1");
-    cli_assert_refused(&cli, EXIT_REFUSED, "is not a file");
+    cli_assert_refused(&cli, EXIT_REFUSED, "is not a regular file");
     CLI(&cli, NULL, "source", "restore", "s-2");
     cli_assert_refused(&cli, EXIT_REFUSED, "s-2");
     annal__buf_done(&log);
@@ -229,6 +229,24 @@ START_TEST(delete_removes_the_copies_of_every_log_with_events_of_the_session)
     DONE(&cli, "delete", "s-1");
     DONE(&cli, "delete", "s-2");
     ck_assert_int_eq(count_copies(), 0);
+    annal__buf_done(&log);
+}
+END_TEST
+
+START_TEST(a_list_of_copies_shows_the_first_session_and_the_number_of_the_others)
+{
+    struct buf log = {0};
+    add_lines(&log, "s-1", 0, 2);
+    import(&log, 1700000000);
+    DONE(&cli, "source", "ls");
+    ck_assert_msg(strstr(cli.out, " s-1\n") != NULL, "%s", cli.out);
+    add_lines(&log, "s-2", 5, 9);
+    add_lines(&log, "s-3", 10, 12);
+    import(&log, 1700000001);
+    DONE(&cli, "source", "ls");
+    ck_assert_msg(strstr(cli.out, " s-1 +2\n") != NULL, "%s", cli.out);
+    DONE(&cli, "source", "ls", "--json");
+    ck_assert_msg(strstr(cli.out, "\"sessions\":[\"s-1\",\"s-2\",\"s-3\"]") != NULL, "%s", cli.out);
     annal__buf_done(&log);
 }
 END_TEST
@@ -589,6 +607,7 @@ Suite *suite_source(void)
     tcase_add_test(tc, a_log_that_was_rewritten_begins_a_generation_that_shares_unchanged_lines);
     tcase_add_test(tc, restore_replaces_no_other_file_without_force);
     tcase_add_test(tc, delete_removes_the_copies_of_every_log_with_events_of_the_session);
+    tcase_add_test(tc, a_list_of_copies_shows_the_first_session_and_the_number_of_the_others);
     tcase_add_test(tc, an_import_says_which_logs_it_does_not_copy);
     tcase_add_test(tc, a_log_is_copied_while_it_is_followed_also_by_a_process_that_is_killed);
     tcase_add_test(tc,

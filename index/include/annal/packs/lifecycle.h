@@ -36,12 +36,12 @@ typedef struct annal_stale {
 typedef int (*annal_stale_fn)(void *arg, const annal_stale *stale);
 
 typedef struct annal_stale_options {
-    /* seconds for which a session must have been silent, even if its kind allows less; default:
-     * only what its kind allows counts */
+    /* minimum silence of a session in seconds, even if its kind allows less; default: what its kind
+     * allows */
     double silence_s;
     bool dry_run;      /* whether sessions are only reported, and no event is appended */
     annal_slice actor; /* actor in the events; default "annal" */
-    /* milliseconds to wait for another process that writes a session, as in annal_writer_options */
+    /* time in ms to wait for another process that writes a session, as in annal_writer_options */
     uint32_t wait_ms;
 } annal_stale_options;
 

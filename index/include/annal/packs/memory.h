@@ -12,7 +12,7 @@ extern "C" {
 typedef enum annal_memory_layer {
     /* an active architectural or scope decision, which binds all agents */
     ANNAL_MEMORY_BOUNDARY = 1,
-    ANNAL_MEMORY_MEMORY = 2, /* what an agent of the project remembers */
+    ANNAL_MEMORY_MEMORY = 2, /* something that an agent of the project remembers */
     ANNAL_MEMORY_SESSION = 3 /* the current session, which overrides nothing */
 } annal_memory_layer;
 

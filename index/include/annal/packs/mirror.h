@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct annal_mirror_file {
     const char *path; /* path of the file below the directory; valid until the callback returns */
-    bool deleted;     /* whether the file was deleted; if not, it was written */
+    bool deleted;     /* whether the file was deleted; if not, the file was written */
 } annal_mirror_file;
 
 /* A function that is called for each file that was written or deleted. It returns 0 to continue;
@@ -57,7 +57,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_mirror_export(annal_index *index, 
 /* ---- In ---- */
 
 typedef enum annal_mirror_outcome {
-    ANNAL_MIRROR_TAKEN = 1,   /* a new proposal was appended as one event */
+    ANNAL_MIRROR_TAKEN = 1,   /* the file is a new proposal, which was appended as an event */
     ANNAL_MIRROR_REFUSED = 2, /* a guard refused the proposal; message is its sentence */
     /* the file is not a valid proposal, or cannot be read; message says why */
     ANNAL_MIRROR_UNREADABLE = 3
@@ -79,8 +79,7 @@ typedef int (*annal_mirror_proposal_fn)(void *arg, const annal_mirror_proposal *
 
 typedef struct annal_mirror_import_options {
     annal_slice cause; /* cause of the events; may be empty */
-    /* milliseconds to wait for another process that writes the session, as in
-     * annal_writer_options */
+    /* time in ms to wait for another process that writes the session, as in annal_writer_options */
     uint32_t wait_ms;
 } annal_mirror_import_options;
 

@@ -31,7 +31,7 @@ typedef struct annal_run_recover_options {
      * may be empty */
     annal_slice id;
     annal_slice cause; /* cause of the events; may be empty */
-    /* milliseconds to wait for another process that writes a session, as in annal_writer_options */
+    /* time in ms to wait for another process that writes a session, as in annal_writer_options */
     uint32_t wait_ms;
 } annal_run_recover_options;
 
