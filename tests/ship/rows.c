@@ -75,12 +75,6 @@ static void leave_unmade(void)
     ASK("SELECT batches || ' ' || (seconds > 0) FROM annal.rows_behind()", "1 true");
 }
 
-/* Versions before 11 named each event. */
-#define EVENTS_OF(column)                                                                          \
-    "(SELECT array_agg(" column ") FROM unnest(event_keys, event_seqs, event_lasts)"               \
-    " AS e (key, first, last), generate_series(first, last) AS seq)"
-
-/* Also what a shipper of version 8 says, which was connected when the schema was upgraded. */
 START_TEST(a_crash_between_a_batch_and_its_rows_loses_nothing)
 {
     NEEDS_SERVER();
@@ -89,9 +83,6 @@ START_TEST(a_crash_between_a_batch_and_its_rows_loses_nothing)
     ck_assert_ptr_nonnull(strstr(cli.err, "rows of sessions and turns lag 1 batch and "));
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     ck_assert_ptr_nonnull(strstr(cli.err, "rows of sessions and turns lag 1 batch and "));
-    fleet_do("WITH q AS (DELETE FROM annal._unfolded RETURNING *) SELECT annal._fold(keys, firsts,"
-             " latests, actives, " EVENTS_OF("key") ", " EVENTS_OF("seq") ", since) FROM q");
-    ASK(ask_rows, "s1 one 1 3 1");
     DONE(&cli, "ship", url, "--as", "h1");
     ASK(ask_rows, "s1 one 2 7 2; s2 one 1 3 1");
     CLI(&cli, NULL, "ship", "status", url, "--as", "h1");
@@ -99,13 +90,10 @@ START_TEST(a_crash_between_a_batch_and_its_rows_loses_nothing)
 }
 END_TEST
 
-/* Also of what a shipper of version 10 left. */
 START_TEST(rows_are_built_from_events_before_these_are_dropped)
 {
     NEEDS_SERVER();
     leave_unmade();
-    fleet_do("UPDATE annal._unfolded SET event_keys = " EVENTS_OF(
-        "key") ", event_seqs = " EVENTS_OF("seq") ", event_lasts = NULL");
     fleet_do("SELECT annal.drop_before('2999-01-01')");
     ASK(ask_rows, "s1 one 2 7 2; s2 one 1 3 1");
     ASK("SELECT count(*) FROM annal._events", "0");
@@ -385,19 +373,6 @@ START_TEST(rows_at_the_target_equal_the_local_tables)
 }
 END_TEST
 
-START_TEST(rows_of_version_16_are_repaired)
-{
-    NEEDS_SERVER();
-    ship_what_is_seldom();
-    fleet_do("UPDATE _schema SET version = 16; ALTER TABLE _turn_rows DROP timing CASCADE;"
-             "UPDATE _turn_rows SET status_said = 'pending' WHERE turn = 't1';"
-             "UPDATE _session_rows SET said = said || '{\"title\":\" two\\nlines\"}'"
-             " WHERE said ->> 'title' = 'two lines'");
-    DONE(&cli, "ship", url, "--as", "h1");
-    check_what_is_seldom();
-}
-END_TEST
-
 /* Type and data of events that change rows, also odd ones. */
 static const char *const odd[][2] = {
     {"session.created", "{\"title\":\"a\",\"model\":\"m1\",\"created_at\":\"nonsense\"}"},
@@ -487,7 +462,6 @@ void ship_add_row_tests(TCase *cases)
     tcase_add_test(cases, a_too_long_turn_id_blocks_no_other_session);
     tcase_add_test(cases, an_event_of_the_year_0_is_shipped);
     tcase_add_test(cases, rows_at_the_target_equal_the_local_tables);
-    tcase_add_test(cases, rows_of_version_16_are_repaired);
     tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
     tcase_add_test(cases, rows_are_built_from_events_before_these_are_dropped);
     tcase_add_test(cases, a_drop_does_not_build_rows_of_other_events);

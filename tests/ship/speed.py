@@ -31,7 +31,7 @@ LONG, SESSIONS, ROUNDS = 300000, 20000, 5
 RATE, LAG_SECONDS = 5000, 20
 AGENTS, SLICES, SLICE_SECONDS = 4, 12, 3
 TEXT = "as long as most events are that an agent makes"
-# As an upgrade of the schema does.
+# All rows, computed again from the events.
 AGAIN = """DELETE FROM annal._session_rows; DELETE FROM annal._turn_rows;
 SELECT count(annal._fold_again(keys)) FROM (
     SELECT array_agg(key) AS keys FROM (SELECT key, row_number() OVER (ORDER BY key) / 500 AS n FROM annal._heads) AS h

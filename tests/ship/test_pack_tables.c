@@ -272,22 +272,6 @@ START_TEST(a_shipper_needs_no_right_to_create_tables_of_packs)
 }
 END_TEST
 
-START_TEST(a_target_of_version_13_gets_tables_of_packs)
-{
-    NEEDS_SERVER();
-    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
-    write_pack(counts);
-    H1("ship", url, "--as", "h1");
-    fleet_do("UPDATE annal._schema SET version = 13;"
-             "DROP TABLE annal._pack_rows, annal._pack_sessions, annal._pack_tables CASCADE");
-    SENT(1);
-    ASK(COUNTS, "h1 s1 s1 1");
-    fleet_do("UPDATE annal._schema SET version = 13"); /* and again if they exist */
-    SENT(0);
-    ASK(COUNTS, "h1 s1 s1 1");
-}
-END_TEST
-
 START_TEST(a_lock_that_another_transaction_holds_is_retried)
 {
     NEEDS_SERVER();
@@ -374,7 +358,6 @@ Suite *suite_pack_tables(void)
     tcase_add_test(cases, stores_that_share_a_session_keep_its_newest_rows);
     tcase_add_test(cases, rows_of_an_older_pack_do_not_replace_those_of_a_newer_one);
     tcase_add_test(cases, a_shipper_needs_no_right_to_create_tables_of_packs);
-    tcase_add_test(cases, a_target_of_version_13_gets_tables_of_packs);
     tcase_add_test(cases, a_lock_that_another_transaction_holds_is_retried);
     tcase_add_test(cases, a_pack_without_a_section_forget_is_omitted);
     tcase_add_test(cases, tables_of_packs_follow_appends);

@@ -395,52 +395,27 @@ static void lake_close(struct ship_target *lake)
     annal__free(lake);
 }
 
-/* Characters that queries of the lake would read as a pattern, a list or another column. */
-#define ALSO_ENCODED ",{}*?="
-
-/* Print store=<name>, with % escapes for characters that a path or a query cannot contain;
- * as_before: escape only for paths, which is the directory name that older versions used. */
-static annal_status store_name(const char *store, bool as_before, struct buf *out)
+/* Print store=<name>, with % escapes for characters that a path or a query cannot contain. */
+static annal_status store_name(const char *store, struct buf *out)
 {
-    const char *encoded = as_before ? "/%\"\\" : "/%\"\\" ALSO_ENCODED;
     annal_status status = annal__buf_printf(out, "store=");
     for (const char *c = store; *c != '\0' && status >= 0; c++)
         status = annal__buf_printf(
-            out, strchr(encoded, *c) != NULL || (signed char)*c < ' ' ? "%%%02x" : "%c",
+            out, strchr("/%\"\\,{}*?=", *c) != NULL || (signed char)*c < ' ' ? "%%%02x" : "%c",
             (unsigned char)*c);
     return status >= 0 && annal__buf_cstr(out) == NULL ? ANNAL_ERR_NOMEM : status;
 }
 
-static annal_status open_directory(struct ship_target *lake, const struct ship_where *where,
-                                   bool as_before, bool to_write, annal_error *err)
-{
-    struct buf name = {0};
-    annal_status status = store_name(where->store, as_before, &name) < 0
-                              ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
-                              : lake->kind->open(where, name.ptr, to_write, &lake->files, err);
-    annal__buf_done(&name);
-    return status;
-}
-
-/* Open the files of the lake. If an older annal started it under the old directory name, that
- * directory is used. */
 static annal_status open_files(struct ship_target *lake, const struct ship_where *where,
                                annal_error *err)
 {
-    char name[NAME_BYTES];
-    struct buf text = {.limit = MANIFEST_BYTES};
-    if (strpbrk(where->store, ALSO_ENCODED) == NULL)
-        return open_directory(lake, where, false, lake->to_write, err);
-    annal_status status = open_directory(lake, where, true, false, err);
-    log_name(name, 1);
-    if (status >= 0)
-        status = lake_read_text(lake, name, &text, err);
-    annal__buf_done(&text);
-    lake->kind->close(lake->files);
-    lake->files = NULL;
-    return status < 0 && status != ANNAL_ERR_NOTFOUND
-               ? status
-               : open_directory(lake, where, status >= 0, lake->to_write, err);
+    struct buf name = {0};
+    annal_status status =
+        store_name(where->store, &name) < 0
+            ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
+            : lake->kind->open(where, name.ptr, lake->to_write, &lake->files, err);
+    annal__buf_done(&name);
+    return status;
 }
 
 static annal_status lake_open(const struct lake_files_kind *kind, const struct ship_where *where,

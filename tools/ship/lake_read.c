@@ -162,8 +162,8 @@ annal_status lake_find(struct ship_target *lake, annal_slice session, struct shi
                            lake->kind->place(lake->files, ""));
     if (history->info.file[0] == '\0')
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "session '%s' cannot be pulled: an older annal shipped its first event "
-                           "without the header of its journal",
+                           "session '%s' cannot be pulled: the lake does not contain the header of "
+                           "its journal",
                            name);
     *out = (struct ship_origin){.stores = 1, .info = history->info};
     snprintf(out->store, sizeof out->store, "%s", lake->store);

@@ -155,8 +155,7 @@ CREATE OR REPLACE FUNCTION annal._pack_states(of_store text, of_pack text, of_ve
              UNION ALL
              SELECT h.key, h.seq,
                     CASE WHEN h.seq = entry.seq THEN h.h = entry.h
-                         WHEN h.seq > entry.seq THEN annal._has_event(h.key, entry.seq, entry.h, h.first_day,
-                                                        greatest(h.last_day, (h.shipped_at AT TIME ZONE 'UTC')::date))
+                         WHEN h.seq > entry.seq THEN annal._has_event(h.key, entry.seq, entry.h, h.first_day, h.last_day)
                          ELSE false END AS same, h.store
              FROM annal._heads h WHERE h.session = entry.session AND h.store IN (of_store, '*')
              ORDER BY same DESC, store DESC LIMIT 1) AS head ON true

@@ -38,7 +38,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 18
+#define SCHEMA_VERSION 1
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 #define ROW_BYTES_MAX  ((uint64_t)80 << 20) /* larger than any event */

@@ -107,8 +107,7 @@ annal_status postgres_rows(struct ship_target *target, annal_slice session, uint
 /*
  * Find out whether retention may have dropped the session's first events, or the event last_seq.
  * Retention drops the oldest partitions first. The last event arrived on the day when the session's
- * row in heads was last changed. A row that a schema of version 11 or older wrote may have a
- * first_day that is too late.
+ * row in heads was last changed.
  */
 annal_status postgres_may_lack(struct ship_target *target, annal_slice session, uint64_t last_seq,
                                bool *out, annal_error *err)
@@ -118,15 +117,14 @@ annal_status postgres_may_lack(struct ship_target *target, annal_slice session, 
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     snprintf(last, sizeof last, "%" PRIu64, last_seq);
     const char *const values[] = {target->store, name, last};
-    annal_status status = postgres_run(
-        target,
-        "SELECT FROM pg_inherits, annal._heads,"
-        " LATERAL (SELECT (shipped_at AT TIME ZONE 'UTC')::date AS moved) AS day"
-        " WHERE store = $1 AND session = $2 AND inhparent = 'annal._events'::regclass"
-        " AND inhrelid IN (" PARTITION_OF(
-            "least(first_day, moved)") ","
-                                       " CASE WHEN seq = $3 THEN " PARTITION_OF("moved") " END)",
-        values, 3, &result, err);
+    annal_status status =
+        postgres_run(target,
+                     "SELECT FROM pg_inherits, annal._heads,"
+                     " LATERAL (SELECT (shipped_at AT TIME ZONE 'UTC')::date AS moved) AS day"
+                     " WHERE store = $1 AND session = $2 AND inhparent = 'annal._events'::regclass"
+                     " AND inhrelid IN (" PARTITION_OF(
+                         "first_day") ", CASE WHEN seq = $3 THEN " PARTITION_OF("moved") " END)",
+                     values, 3, &result, err);
     if (status >= 0)
         *out = PQntuples(result) == 0;
     PQclear(result);

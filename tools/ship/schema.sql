@@ -55,37 +55,6 @@ CREATE TABLE IF NOT EXISTS annal._events (
     PRIMARY KEY (key, seq, day)
 ) PARTITION BY RANGE (day);
 
--- Compute the days of heads of version 11 and older. The keys in a partition are read from its primary key, from each
--- key to the next, because there are many more events than keys. Locks are taken in the same order as elsewhere: rows
--- before heads, as row makers do; views, newer ones first and without the tables below them, before heads, as readers
--- do; heads before events, as batches do.
-DO $$
-DECLARE
-    name regclass;
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('annal'), hashtext('rows'));
-    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._heads'::regclass AND attname = 'last_day') THEN
-        RETURN;
-    END IF;
-    FOR name IN SELECT oid::regclass FROM pg_class
-        WHERE relnamespace = 'annal'::regnamespace AND relkind = 'v' ORDER BY oid DESC
-    LOOP
-        EXECUTE format('ALTER VIEW %s RESET (security_barrier)', name);
-    END LOOP;
-    ALTER TABLE annal._heads ADD COLUMN first_day date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
-                             ADD COLUMN last_day date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date;
-    FOR name IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'annal._events'::regclass LOOP
-        EXECUTE format('
-            WITH RECURSIVE here AS (
-                (SELECT key, day FROM %1$s ORDER BY key LIMIT 1)
-                UNION ALL
-                SELECT next.* FROM here CROSS JOIN LATERAL (
-                    SELECT e.key, e.day FROM %1$s AS e WHERE e.key > here.key ORDER BY e.key LIMIT 1) AS next)
-            UPDATE annal._heads AS h SET first_day = least(first_day, day), last_day = greatest(last_day, day)
-            FROM here WHERE h.key = here.key AND day NOT BETWEEN first_day AND last_day', name);
-    END LOOP;
-END $$;
-
 CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
 
 -- Several stores may have a session of the same name, and a query may not know which.

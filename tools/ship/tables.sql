@@ -58,30 +58,11 @@ CREATE TABLE IF NOT EXISTS annal._turn_rows (
     PRIMARY KEY (key, turn)
 ) WITH (fillfactor = 80);
 
--- For version 16 and older. The view is locked before its table, in the same order as readers do.
-DO $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._turn_rows'::regclass AND attname = 'timing') THEN
-        ALTER VIEW IF EXISTS annal.turns RESET (security_barrier);
-        ALTER TABLE annal._turn_rows ADD COLUMN timing text;
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._turn_rows'::regclass AND attname = 'taken') THEN
-        ALTER VIEW IF EXISTS annal.turns RESET (security_barrier);
-        ALTER TABLE annal._turn_rows ADD COLUMN taken text[];
-    END IF;
-    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._session_rows'::regclass AND attname = 'input_tokens'
-               AND attnotnull) THEN
-        ALTER VIEW IF EXISTS annal.sessions RESET (security_barrier);
-        ALTER TABLE annal._session_rows ALTER input_tokens DROP NOT NULL, ALTER output_tokens DROP NOT NULL,
-            ALTER cached_input_tokens DROP NOT NULL, ALTER cache_write_tokens DROP NOT NULL;
-    END IF;
-END $$;
-
 -- Batches that are not included in the rows yet, one row per batch. For two batches with the same session, the ids
 -- have the order of the events, because a batch locks its heads before it takes an id. For each session: key, seq of
 -- the last new event, time of the first, latest time, latest time except session.updated; then key, first and last
--- seq of runs of events that may change more than these (event_lasts NULL: from version 10, where each run is one
--- event). All events arrived on the day since. size: the number of sessions and events.
+-- seq of runs of events that may change more than these. All events arrived on the day since. size: the number of
+-- sessions and events.
 CREATE TABLE IF NOT EXISTS annal._unfolded (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     made_at     timestamptz NOT NULL DEFAULT now(),
@@ -93,10 +74,10 @@ CREATE TABLE IF NOT EXISTS annal._unfolded (
     latests     timestamptz[] NOT NULL,
     actives     timestamptz[] NOT NULL,
     event_keys  bigint[] NOT NULL,
-    event_seqs  bigint[] NOT NULL
+    event_seqs  bigint[] NOT NULL,
+    event_lasts bigint[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
-ALTER TABLE annal._unfolded ADD COLUMN IF NOT EXISTS event_lasts bigint[];
 -- Compressing data that is read and deleted within seconds costs a batch more than it saves.
 DO $$
 DECLARE
@@ -114,25 +95,6 @@ CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts ti
     INSERT INTO annal._unfolded (size, since, keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_lasts)
     VALUES (cardinality(keys) + (SELECT coalesce(sum(last - seq + 1), 0) FROM unnest(event_seqs, event_lasts) AS e (seq, last)),
             (now() AT TIME ZONE 'UTC')::date, keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_lasts)
-$$;
-
--- For shippers of version 10 that are connected during the upgrade of the schema.
-CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
-                                        actives timestamptz[], event_keys bigint[], event_seqs bigint[]) RETURNS void
-    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT annal._queue(keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_seqs)
-$$;
-
-DROP FUNCTION IF EXISTS annal._fold(bigint[], bigint[], timestamptz[], timestamptz[], timestamptz[], bigint[], bigint[], date, date);
-DROP FUNCTION IF EXISTS annal._add_to_rows(bigint[], bigint[], timestamptz[], timestamptz[], timestamptz[], bigint[], bigint[],
-                                           date, date);
-
--- For shippers of version 8 that are connected during the upgrade of the schema.
-CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], firsts timestamptz[], latests timestamptz[], actives timestamptz[],
-                                       event_keys bigint[], event_seqs bigint[], since date) RETURNS void
-    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT annal._queue(keys, (SELECT array_agg(h.seq ORDER BY n) FROM unnest(keys) WITH ORDINALITY AS of (key, n)
-                               LEFT JOIN annal._heads h USING (key)), firsts, latests, actives, event_keys, event_seqs)
 $$;
 
 CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -421,13 +383,12 @@ BEGIN
                      AS s (key, last, first, latest, active)
                 WHERE id = ANY (ids) GROUP BY s.key) AS s) AS sessions,
          (SELECT array_agg(e.key) AS event_keys, array_agg(e.seq) AS event_seqs, array_agg(e.last) AS event_lasts
-          FROM annal._unfolded CROSS JOIN unnest(event_keys, event_seqs, coalesce(event_lasts, event_seqs)) AS e (key, seq, last)
+          FROM annal._unfolded CROSS JOIN unnest(event_keys, event_seqs, event_lasts) AS e (key, seq, last)
           WHERE id = ANY (ids)) AS events;
     DELETE FROM annal._unfolded WHERE id = ANY (ids);
 END $$;
 
 -- Fold all existing batches up to the last one that arrived before a day. Requires the lock.
-DROP FUNCTION IF EXISTS annal._fold_all();
 CREATE OR REPLACE FUNCTION annal._fold_before(day date) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint := (SELECT max(id) FROM annal._unfolded WHERE since < day);

@@ -66,11 +66,9 @@ BEGIN
     RETURN nullif(line, '');
 END $$;
 
--- A shipper of version 9 or older that was connected during the upgrade of the schema updates shipped_at, but not
--- last_day.
 CREATE OR REPLACE VIEW annal.heads AS
     SELECT store, session AS session_id, seq, lpad(to_hex(h), 16, '0') AS h, shipped_at, first_day AS first_arrived,
-           greatest(last_day, (shipped_at AT TIME ZONE 'UTC')::date) AS last_arrived
+           last_day AS last_arrived
     FROM annal._heads;
 
 CREATE OR REPLACE VIEW annal.events AS
@@ -148,13 +146,6 @@ CREATE OR REPLACE VIEW annal.sessions AS
 COMMENT ON VIEW annal.sessions IS 'may lag some seconds behind annal.events: see annal.rows_behind()';
 COMMENT ON VIEW annal.turns IS 'may lag some seconds behind annal.events: see annal.rows_behind()';
 
--- For version 4, which computed sessions and turns from all events.
-DROP VIEW IF EXISTS annal._turns, annal._turn_events, annal._status_events;
-DROP FUNCTION IF EXISTS annal._said(bigint, text);
-DROP FUNCTION IF EXISTS annal._first_words(bigint);
-DROP FUNCTION IF EXISTS annal._cost(json);
-DROP INDEX IF EXISTS annal._events_turns;
-
 -- ---- Calls of tools ----
 
 -- A result belongs to the newest call with its call_id, and only the first result counts. The query works session by
@@ -182,12 +173,10 @@ CREATE OR REPLACE VIEW annal.tool_calls AS
                            coalesce(annal._data(data) ->> 'call_id', '#' || seq) AS call_id
                     FROM annal._events e
                     WHERE e.key = h.key
-                          AND day BETWEEN h.first_day AND greatest(h.last_day, (h.shipped_at AT TIME ZONE 'UTC')::date)
+                          AND day BETWEEN h.first_day AND h.last_day
                           AND type IN ('tool.called', 'tool_call', 'tool.returned', 'tool.failed', 'tool_result',
                                        'tool_error')) AS e) AS e
         GROUP BY call_id, call) AS c;
-
-DROP VIEW IF EXISTS annal._tool_events; -- of version 12
 
 CREATE OR REPLACE VIEW annal.dangling AS
     SELECT session_id, call_id, seq, tool, turn_id, called_at, store FROM annal.tool_calls WHERE status = 'called';
@@ -224,28 +213,4 @@ CREATE OR REPLACE VIEW annal.errors_by_day AS
           UNION ALL SELECT left(created_at, 10), NULL, status FROM annal.turns) AS calls_and_turns
     GROUP BY day;
 
-SELECT annal._lock_rows();
-
--- Repair rows of version 16 and older: titles of several lines, and turns that were pending before they started.
-DO $$
-BEGIN
-    IF (SELECT version FROM annal._schema) < 17 THEN
-        UPDATE annal._session_rows SET said = said || jsonb_build_object('title', annal._title(said ->> 'title'))
-        WHERE said ->> 'title' IS DISTINCT FROM annal._title(said ->> 'title');
-        UPDATE annal._turn_rows t SET status_said = 'started'
-        WHERE t.status IS NULL AND t.status_said = 'pending' AND EXISTS (
-            SELECT FROM annal._events e
-            WHERE e.key = t.key AND e.seq > t.seq AND type IN ('turn.started', 'turn_start')
-                  AND annal._data(e.data) ->> 'turn_id' = t.turn
-                  AND coalesce(annal._data(e.data) ->> 'status', 'started') = 'started');
-    END IF;
-END $$;
-
--- Sessions that an older version shipped.
-SELECT count(annal._fold_again(keys)) AS folded FROM (
-    SELECT array_agg(key) AS keys FROM (
-        SELECT h.key, row_number() OVER (ORDER BY h.key) / 500 AS n
-        FROM annal._heads h LEFT JOIN annal._session_rows r USING (key) WHERE r.seq IS DISTINCT FROM h.seq) AS h
-    GROUP BY n) AS h;
-
-INSERT INTO annal._schema (version) VALUES (18) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+INSERT INTO annal._schema (version) VALUES (1) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
