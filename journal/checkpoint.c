@@ -14,8 +14,9 @@
  * flush of the device and one commit of the filesystem: syncing 1,000 journals on ext4 took 4 s one
  * after the other, 180 ms with 4 threads, 75 ms with 16.
  */
-#define SYNCERS_MAX         16
-#define JOURNALS_PER_SYNCER 4 /* with fewer journals, a thread costs more than it saves */
+#define SYNCERS_MAX 16
+/* least number of journals for each thread: with fewer, a thread costs more than it saves */
+#define JOURNALS_PER_SYNCER 4
 
 /* A journal that is being synced. */
 struct dirty {
@@ -37,7 +38,8 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     struct work *work = arg;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
-    session->marked = false; /* the checkpoint removes all marks: level_os.h, rule (3) */
+    /* the mark of level os is lost: the checkpoint releases its group (level_os.h, rule 3) */
+    session->marked = false;
     if (session->dirty && session->fd >= 0 && session->late == LATE_NOT) {
         struct dirty *dirty = annal__array_add(&work->dirty, &work->count, sizeof *dirty);
         if (dirty == NULL) {
@@ -138,7 +140,8 @@ annal_status annal__checkpoint_journals(annal_store *store, struct session **ses
     return status;
 }
 
-/* Wait until every durable group is in its journals, which must be so before they are synced. */
+/* Wait until every durable group is in its journals: a sync of the journals makes durable only what
+ * they contain. */
 static annal_status wait_until_applied(annal_store *store, annal_error *err)
 {
     struct commit *commit = &store->commit;

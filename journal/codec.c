@@ -53,7 +53,8 @@ bool annal__codec_first(const struct codec *codec, annal_slice bytes,
 annal_status annal__codec_check_owner(const struct frame_header *header, annal_slice session,
                                       annal_error *err)
 {
-    /* A header of a newer version may name its session in another way. */
+    /* whether the header names a session; a header of a newer version may do this in a way that
+     * this program does not know */
     bool says = header->version <= FRAME_VERSION || header->session.len > 0;
     if (!says || annal__slice_same(header->session, session))
         return ANNAL_OK;

@@ -118,7 +118,7 @@ struct codec {
 extern const struct codec annal__codec_json;
 extern const struct codec annal__codec_msgpack;
 
-/* All codecs (formats of journals); the first is the default. */
+/* annal__codecs contains all codecs (formats of journals); the first is the default. */
 #define CODEC_COUNT 2
 extern const struct codec *const annal__codecs[CODEC_COUNT];
 

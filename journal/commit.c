@@ -23,7 +23,8 @@
  */
 #define GATHER_US    100
 #define GATHER_EVERY 16
-#define WAIT_US      1000000 /* limit of one sleep, in microseconds; nothing depends on the value */
+/* longest sleep in us of a thread that waits for a group; nothing depends on the value */
+#define WAIT_US 1000000
 /*
  * A region that is full after less than REGION_QUICK_US microseconds is too small, because
  * checkpoints would disturb the syncs of the log. Regions of at least REGION_QUICK_MAX bytes do not
@@ -41,9 +42,10 @@
 #define RECORDS_PER_APPLIER 32u
 
 /*
- * Number of bytes after which the kernel is asked to write a journal to the disk. The caller waits
- * for this write. Groups of many events wait often, so each time for few bytes; groups of one event
- * wait once in more than 100 groups.
+ * Number of new bytes in a journal after which the kernel is asked to write them to the disk:
+ * PIECE_OF_ONE if the group has one event, else PIECE_OF_MANY. The caller waits for this write.
+ * Groups of many events wait often, so each time for few bytes; groups of one event wait once in
+ * more than 100 groups.
  */
 #define PIECE_OF_MANY ((uint64_t)64 << 10)
 #define PIECE_OF_ONE  ((uint64_t)512 << 10)
@@ -131,7 +133,8 @@ static void tell(struct group *group, uint32_t bits, int sleepers)
 
 static annal_status refuse(const struct commit *commit, annal_error *err)
 {
-    if (!commit->failed) { /* groups are being refused; the store accepts work again in a moment */
+    /* the store has not stopped: a thread is refusing groups; after that it accepts appends */
+    if (!commit->failed) {
         if (err != NULL)
             *err = commit->failure;
         return commit->failure.status;
@@ -490,9 +493,9 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
 }
 
 /*
- * Write a group to the log. Below 0: the group was refused, and its events will never appear.
- * ANNAL_ERR_UNKNOWN: they may appear. After ANNAL_ERR_UNKNOWN and ANNAL_ERR_CLOSED the store
- * accepts no more work.
+ * Write a group to the log. ANNAL_ERR_UNKNOWN: its events may appear later. Any other failure: the
+ * group was refused, and its events will never appear. After ANNAL_ERR_UNKNOWN and ANNAL_ERR_CLOSED
+ * the store accepts no more work.
  */
 static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
 {
@@ -579,8 +582,8 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     size_t end;
     annal_slice bytes = gather(group, index, scratch, &offset, &end);
     uint64_t piece = group->events > 1 ? PIECE_OF_MANY : PIECE_OF_ONE;
-    /* If an earlier write to the journal failed, its bytes are written later, from the log and in
-     * order. */
+    /* Write nothing to a journal to which an earlier write failed: all its bytes are written later,
+     * from the log and in order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
          annal__session_write_back(store, session, offset + bytes.len, piece, &failure) < 0))
@@ -1049,7 +1052,8 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     commit->wish_bytes = 0;
     pthread_mutex_unlock(&commit->lock);
     /*
-     * While this function created the larger log, a leader may have asked for a larger log again.
+     * The log may have this size already: while an earlier call replaced it, a leader may have
+     * asked for the same size again.
      */
     return region <= atomic_load(&store->log_region_bytes) ? ANNAL_OK
                                                            : grow_to(store, region, full, err);

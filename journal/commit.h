@@ -29,16 +29,16 @@
 
 #define GROUP_BYTES_SOFT ((size_t)8 << 20) /* a group of this size accepts no more records */
 
-/* Bytes of a session in a group. A record without bytes, create and mark records that the journal
- * is durable up to its offset. */
+/* Bytes of a session in a group. A record without bytes, whose create and mark are false, states
+ * that the journal is durable up to `offset`. */
 struct group_record {
     struct session *session;
     bool create; /* whether the bytes begin with the header of a new journal */
-    bool mark;   /* whether bytes of level os may follow in the journal (level_os.h) */
+    bool mark;   /* whether bytes of level os may follow the record in the journal (level_os.h) */
     size_t header_bytes;
     uint64_t offset; /* offset in the journal of the bytes after the header */
-    size_t at;       /* offset of the record's bytes in the payload */
-    size_t length;   /* number of bytes, with the header */
+    size_t at;       /* offset of the record's bytes in the payload of the group */
+    size_t length;   /* number of the record's bytes, with the header of a new journal */
     /*
      * how many bytes of the record, from its first, are in the journal already (bytes of level os)
      */
@@ -98,7 +98,7 @@ struct commit {
     struct group *flying;  /* group that is being written, or NULL */
     struct group *last;    /* group that was being written when the store stopped, or NULL */
     bool leading;
-    uint32_t last_waiting; /* number of waiting appends of the last group */
+    uint32_t last_waiting; /* number of appends that waited for the previous group */
     /* number of groups since a leader (the thread that writes a group) last waited for appends that
      * did not arrive */
     uint32_t absent;
@@ -127,7 +127,7 @@ struct commit {
     /* why the log had to be replaced, if this failure refused no events; reported when the store is
      * closed */
     annal_error broken;
-    /* signaled when the leader has finished with a group; `applied` changes only before that */
+    /* signaled when the leader has finished with a group, and so after each change of `applied` */
     pthread_cond_t turn;
     struct group *spare; /* empty group whose memory the next group uses, or NULL */
     /* Not guarded. */

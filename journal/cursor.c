@@ -187,7 +187,8 @@ static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_even
     if (annal__lineage_differs(&cursor->scan, status, out_event, part))
         return refuse_part(cursor, err);
     if (status == ANNAL_OK && out_event->seq > part->to_seq)
-        return ANNAL_END; /* the last events of the part are missing */
+        /* the last events of the part are lost, and this event follows the fork point */
+        return ANNAL_END;
     return status;
 }
 

@@ -26,7 +26,7 @@
 #define JOURNALS_MAX     128
 #define GUESSES          1024
 #define AHEAD_EVENTS_MAX 1024
-/* maximum that is read ahead: small enough for the cache of a processor */
+/* maximum number of bytes that are read ahead: small enough for the cache of a processor */
 #define AHEAD_BYTES ((size_t)256 << 10)
 /* two events that are closer than this are read in one call: the bytes between them cost less than
  * a call */
@@ -60,7 +60,7 @@ struct annal__event_buffer {
     struct buf json;
     struct journal *journals;
     size_t journal_count, journal_room;
-    /* 1 + the likely index of a session's journal, or 0, by the hash of the session's id */
+    /* for each hash of a session's id: 1 + the index at which its journal probably is, or 0 */
     uint8_t guess[GUESSES];
     uint64_t uses;
     /* number of calls of annal__event_read_ahead(); each call checks the name of a journal at most
@@ -284,7 +284,8 @@ static int compare_places(const void *left, const void *right)
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* The events of one session are read in order, so their places are usually sorted already. */
+/* Return whether the places are sorted already. Usually they are, because callers read the events
+ * of a session in order. */
 static bool is_sorted(const annal__event_buffer *buffer)
 {
     size_t i = 1;

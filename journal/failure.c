@@ -208,8 +208,8 @@ void annal__failure_set_late(annal_store *store, struct session *session, enum s
         session->late = late;
     annal_error refusal = {0};
     int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal->os_errno;
-    /* Once the journal's name belonged to another file, the fate of the events is unknown until the
-     * journal was written again. */
+    /* whether the fate of the session's events is unknown: it is from the time when another file
+     * had the journal's name, until the journal was written again */
     bool unknown = why->status == ANNAL_ERR_UNKNOWN ||
                    (!news && session->refusal->status == ANNAL_ERR_UNKNOWN);
     annal__fail(&refusal, unknown ? ANNAL_ERR_UNKNOWN : ANNAL_ERR_IO,
@@ -290,8 +290,8 @@ static annal_status expect(void *arg, struct session *session, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Write the journal of a late session again that has no record in the log: only its bytes of level
- * os, which are in memory. */
+/* Finish a late session of which the log has no record: only its bytes of level os, which are in
+ * memory, must be written to its journal again. */
 static annal_status settle_rest(void *arg, struct session *session, annal_error *err)
 {
     (void)err;

@@ -110,8 +110,8 @@ static int64_t time_left(annal_store *store, int64_t deadline_us, int64_t least_
     return left_us > least_until_us - now_us ? left_us : least_until_us - now_us;
 }
 
-/* Lock out the other threads of this process. The wait is not counted as one of the store (seam.h):
- * what delays this thread is the thread that holds the lock. */
+/* Lock out the other threads of this process. This wait is not added to the store's waiting time
+ * (seam.h), because the thread that locks the file adds its own. */
 static annal_status take_from_threads(annal_store *store, struct file_lock *lock,
                                       int64_t deadline_us, int64_t least_until_us, annal_error *err)
 {

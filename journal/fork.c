@@ -69,7 +69,7 @@ static annal_status choose_seq(const struct forking *forking, uint64_t *at_seq, 
     return ANNAL_OK;
 }
 
-/* Find the journal that contains the event, and the event's hash. */
+/* Find the journal that contains event at_seq, the last shared event, and its hash. */
 static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_error *err)
 {
     annal_cursor *cursor = NULL;
@@ -77,7 +77,8 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
     annal_status status = annal_cursor_open(forking->store, forking->parent, at_seq, &cursor, err);
     if (status < 0)
         return status;
-    /* damage before the event does not matter, because the event's own hash proves it */
+    /* whether event at_seq is lost; damage before it does not matter, because its own hash proves
+     * it */
     bool lost = false;
     do {
         status = annal_cursor_next(cursor, &event, err);
@@ -135,7 +136,7 @@ static annal_status sync_origin(const struct forking *forking, const struct code
         status = annal__fail_errno(err, "cannot sync the journal of session '%s'",
                                    forking->origin.session);
     store->io->close(store->io->arg, fd);
-    /* another process may have created the journal just now */
+    /* another process may have created the journal just now, without syncing events/ yet */
     atomic_store(&store->events_dirty, true);
     return status < 0 ? status : annal__checkpoint_events(store, err);
 }
@@ -236,7 +237,7 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     status = annal_sync(forking->store, err);
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
-    /* a fork of a history with a missing or replaced ancestor could not be read either */
+    /* refuse a parent with a missing or replaced ancestor: its fork could not be read either */
     if (status == ANNAL_OK)
         status = annal__lineage_check(forking->store, forking->parent, NULL, err);
     if (status == ANNAL_OK)

@@ -39,10 +39,11 @@
 #define MARK_INT64  ((char)0xd3)
 #define HASH_BYTES  ((size_t)9)
 /* size in bytes of a trailer, the fields length and h at the end of a frame */
-#define TRAILER_BYTES   ((size_t)14)
-#define HEADER_VALUES   10
-#define EVENT_VALUES    9
-#define EVENT_BYTES_MIN ((size_t)43) /* a type of one byte, data of one */
+#define TRAILER_BYTES ((size_t)14)
+#define HEADER_VALUES 10
+#define EVENT_VALUES  9
+/* size in bytes of the smallest event: its type and its data have one byte each */
+#define EVENT_BYTES_MIN ((size_t)43)
 /* size of the beginning of a frame, in bytes: the array's first byte, length, seq and ts */
 #define HEAD_BYTES ((size_t)24)
 #define SEQ_AT     6

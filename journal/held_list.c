@@ -200,7 +200,8 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
             "take session '%.*s': this process already owns %d sessions, the maximum",
             ANNAL_FMT(session), HELD_ENTRIES_MAX);
     if (index == entries) {
-        /* After an interrupted growth the file may have room for any number of entries. */
+        /* An interrupted growth may leave room for any number of entries, so twice as many may be
+         * more than HELD_ENTRIES_MAX. */
         uint32_t more = entries * 2 < HELD_ENTRIES_MAX ? entries * 2 : HELD_ENTRIES_MAX;
         if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(more)) < 0)
             return annal__fail_errno(err,

@@ -39,7 +39,7 @@
 
 enum held_state {
     HELD_UNKNOWN = 0,
-    HELD_EMPTY = 1, /* nothing in the log is needed */
+    HELD_EMPTY = 1, /* recovery needs nothing in the log of the slot */
     HELD_OWNED = 2, /* a process writes the log, or died while it wrote */
     /* the owner died, and another process is recovering the log, or died while recovering */
     HELD_REDONE = 3
@@ -59,7 +59,8 @@ struct held_header {
     _Atomic uint32_t wakeup_word;
     uint32_t pid;             /* process id of the owner, for messages */
     _Atomic uint32_t entries; /* number of entries that the file has room for */
-    /* Where the log continues; valid in state HELD_EMPTY. */
+    /* Where the log ended, for its next owner: the region here, the epoch and group below; valid in
+     * state HELD_EMPTY. */
     uint32_t end_region;
     _Atomic uint32_t
         /* whether the log was written in an earlier boot, and was not recovered since (slot.c) */

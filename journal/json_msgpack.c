@@ -179,7 +179,8 @@ static annal_status pack_object(struct packing *packing, struct json_walk *rest)
         return status;
     if (!found)
         return annal__msgpack_map(packing->out, count);
-    packing->opened += spelling->is_ext; /* the array in an ext was counted, too */
+    /* skip the count of the array that is in the JSON form of an ext */
+    packing->opened += spelling->is_ext;
     annal__buf_clear(&packing->text);
     status = annal__base64_take(&packing->text, annal__buf_slice(&spelling->base64));
     if (status < 0)

@@ -70,7 +70,8 @@ static void release_wanted(annal_store *store)
         struct held_entry *entry = annal__held_entry(held, i);
         some = atomic_load(&entry->hash) != 0 && atomic_load(&entry->word) == HELD_WANTED;
     }
-    /* a store that a failure has stopped keeps all its sessions until it is closed */
+    /* release what others want; but a store that a failure has stopped keeps its sessions until it
+     * is closed */
     if (some && annal__commit_check(store, NULL) == ANNAL_OK)
         (void)annal__session_each(store, release_if_wanted, store, &err);
 }
@@ -391,7 +392,7 @@ annal_status annal__keeper_task_add(annal_store *store, const annal__keeper_task
     else
         keeper->tasks[keeper->task_count++] = state;
     pthread_mutex_unlock(&keeper->round);
-    /* The keeper may be asleep for longer than the task's period. */
+    /* Wake the keeper, which may sleep until after the task's first run is due. */
     if (status == ANNAL_OK && task->early && atomic_load(&keeper->idle))
         annal__keeper_wake(store);
     return status;
@@ -416,6 +417,7 @@ void annal__keeper_task_remove(annal_store *store, void *arg)
         break;
     }
     pthread_mutex_unlock(&keeper->round);
-    if (atomic_load(&keeper->idle)) /* another task of the same name may be due now */
+    /* another task of the same name may be due now: wake the keeper */
+    if (atomic_load(&keeper->idle))
         annal__keeper_wake(store);
 }

@@ -9,8 +9,8 @@
 
 /*
  * Fail with ANNAL_ERR_REFUSED if the session's lease has expired, or if the session is shared and
- * the target did not decide these events (decided_h 0). The session is owned, and its lock is
- * held.
+ * decided_h is 0: the service that decides the order of its events did not decide these. The
+ * session is owned, and its lock is held.
  */
 annal_status annal__lease_check(annal_store *store, struct session *session, uint64_t decided_h,
                                 annal_error *err);

@@ -181,7 +181,8 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     pthread_mutex_lock(&session->lock);
     bool loose = is_loose(sync->store, session);
     sync->missed =
-        /* this thread must not wait for the session, because it holds checkpoint_lock */
+        /* a session that is being released is examined later: this thread must not wait for it,
+         * because it holds checkpoint_lock */
         sync->missed || is_being_synced(session);
     if (loose && session->late != LATE_NOT) { /* the journal must be written again first */
         status = session->refusal->status;

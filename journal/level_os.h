@@ -44,7 +44,7 @@ annal_status annal__level_os_mark(annal_store *store, struct session *session, a
 bool annal__level_os_has_mark(annal_store *store, const struct session *session);
 
 /* Sync the journal and write an end mark, and wait until the end mark is durable (rule 5). The
- * session is busy. Locks and ANNAL_END as for annal__level_os_mark(). */
+ * session's state is SESSION_BUSY. Locks and ANNAL_END as for annal__level_os_mark(). */
 annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err);
 
 /* Make the events of level os of all sessions durable, and wait until all groups are in their

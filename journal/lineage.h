@@ -42,7 +42,7 @@ struct part {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t to_seq;      /* last seq of the part: the fork point of the next part */
     uint64_t to_h;        /* hash that event to_seq must have */
-    struct origin origin; /* origin of the ancestor's journal */
+    struct origin origin; /* what the header of the ancestor's journal states */
 };
 
 struct lineage {

@@ -20,7 +20,7 @@
 #define GROUP_HEADER_BYTES 64u
 #define GROUP_HASH_AT      56u
 #define RECORD_FIXED_BYTES 72u
-#define READ_BYTES         ((size_t)256 << 10) /* size of one read, in bytes */
+#define READ_BYTES         ((size_t)256 << 10) /* size in bytes of one read of the log */
 /* size of one write of zeros in bytes: a larger write would delay syncs of the log in use */
 #define ZERO_FILL_BYTES ((size_t)256 << 10)
 /*
@@ -80,8 +80,8 @@ static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *
     return ANNAL_OK;
 }
 
-/* Open with O_DIRECT if the filesystem supports it: a large group reaches the disk without a copy,
- * and a read returns what is on the disk instead of what is in the cache. */
+/* Open a log's file, with O_DIRECT if the filesystem supports it: a large group reaches the disk
+ * without a copy, and a read returns what is on the disk instead of what is in the cache. */
 static int open_log(const struct io *io, const char *path, int flags)
 {
     int fd = io->open(io->arg, path, flags | O_DIRECT, 0660);
@@ -128,7 +128,8 @@ static annal_status fill_with_zeros(struct log *log, uint64_t bytes, annal_error
     return write_zeros(log, 0, bytes, "fill", err);
 }
 
-/* Give the file its size, and reserve its space on the disk. */
+/* Give the log's file its size, and reserve its space on the disk or, for small regions, fill it
+ * with zeros. */
 static annal_status allocate(struct log *log, annal_error *err)
 {
     uint64_t bytes = copy_offset(log) + LOG_BLOCK_BYTES;
@@ -136,7 +137,8 @@ static annal_status allocate(struct log *log, annal_error *err)
         return fill_with_zeros(log, bytes, err);
     if (log->io->reserve(log->io->arg, log->fd, bytes) == 0)
         return reserve_scratch(log, LOG_BLOCK_BYTES, err);
-    if (errno != ENOSPC && errno != EDQUOT) /* the filesystem cannot reserve space */
+    /* the filesystem cannot reserve space: fill the file with zeros instead */
+    if (errno != ENOSPC && errno != EDQUOT)
         return fill_with_zeros(log, bytes, err);
     return annal__fail_errno(err, "cannot reserve %" PRIu64 " bytes for commit log %s", bytes,
                              log->path);
@@ -696,7 +698,7 @@ struct names {
     void *arg;
 };
 
-/* Call the function for the sessions named by a damaged group: damage in one place leaves most of
+/* Call names->fn for each session that a damaged group names: damage in one place leaves most of
  * its toc intact. */
 static annal_status take_names(void *arg, const struct log_group *group, annal_slice bytes,
                                annal_error *err)

@@ -78,7 +78,8 @@ struct record {
 struct region {
     uint64_t offset;
     uint64_t bytes;
-    /* number of bytes that may have been written; the bytes after them are still zeros */
+    /* number of bytes of the region that may have been written; the bytes after them are still
+     * zeros */
     uint64_t written;
     uint64_t epoch; /* epoch of the groups that this process wrote into the region; 0: none */
 };
@@ -101,8 +102,8 @@ struct log {
     bool first_damaged; /* whether block 0 is damaged, so that its copy was read */
     struct region regions[LOG_REGIONS];
 
-    /* The place of the next group. Only the leader, the thread that writes groups, uses the members
-     * from here on. */
+    /* Region in which the next group is written. Only the leader, the thread that writes groups,
+     * uses this member and the members below it. */
     unsigned current;
     uint64_t end; /* offset of the next group in the current region */
     uint64_t epoch;

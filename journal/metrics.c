@@ -154,7 +154,7 @@ static void map(annal_store *store, int fd)
         io->unmap(io->arg, block, sizeof(struct metrics_block));
 }
 
-/* Copy the present values into the store object, which is open for reading only. */
+/* Copy the present values of the file into the store object, which is open for reading only. */
 static void copy(annal_store *store, int fd)
 {
     struct metrics_block *own = &store->metrics.own;

@@ -9,14 +9,15 @@
 #define LOOK_MS_DEFAULT 1000
 /* time between two looks at the journals if the store has no wakeup page */
 #define BLIND_LOOK_US 250000
-/* limit of rule (7) of wakeup_page.h, in microseconds */
+/* greatest value of unsure_us, the interval at which journals are examined while wakeups may be
+ * missed (rule 7 of wakeup_page.h) */
 #define UNSURE_US_MAX (2 * WAKEUP_CHECK_US)
 
 struct annal__news {
     annal_store *store;
     int64_t look_every_us;
     struct wakeup_page *page; /* wakeup page; NULL if it could not be mapped */
-    uint64_t ticket;          /* the next ticket to read */
+    uint64_t ticket;          /* number of the ticket whose entry is read next */
     struct wakeup_entry entry;
     bool missed;
     /* time in us at which the listener examines the journals next; all times here are monotonic */
@@ -24,15 +25,14 @@ struct annal__news {
     /* interval in us at which to examine the journals while wakeups may be missed, because the page
      * is new (rule 7 of wakeup_page.h); 0: none are missed */
     int64_t unsure_us;
-    /* time in us since when the next ticket is assigned, but its entry not complete; 0: this is not
-     * so */
+    /* time in us since when the next ticket is taken while its entry is incomplete; 0: this is not
+     * the case */
     int64_t stuck_us;
     /* time in us that the listener sleeps on `interrupts` before it sleeps on the page's word (rule
      * 5 of wakeup_page.h) */
     int64_t rest_us;
     int64_t woken_us; /* time in us when the page last woke the listener */
-    uint64_t woken;   /* value of page->woken at that time */
-    bool quick;       /* the last wait was short: rule (6) of the wakeup page */
+    uint64_t woken;   /* value of page->woken at the time woken_us */
     /* futex on which the listener sleeps if no page exists, or while it rests; set by
      * annal__news_interrupt(), cleared by a wait */
     _Atomic uint32_t interrupts;

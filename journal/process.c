@@ -49,7 +49,7 @@ static bool read_stat(uint32_t pid, struct proc_stat *out)
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
     if (read_small(path, text, sizeof text) < 0)
         return false;
-    /* The name is in brackets and may contain brackets itself, so the last one ends it. */
+    /* The process's name is in brackets and may contain brackets, so the last one ends it. */
     const char *rest = strrchr(text, ')');
     if (rest != NULL &&
         sscanf(rest + 1,
@@ -100,8 +100,8 @@ annal_status annal_process_self(annal_process *out_process, annal_error *err)
     return annal_process_get((uint32_t)getpid(), out_process, err);
 }
 
-/* Find out whether the process with this id and start time has ended. It is of our boot and
- * namespace. */
+/* Find out whether the process with this id and start time has ended. It was started in this boot,
+ * and in the namespace of the caller. */
 static annal__process_life look_at_id(const annal_process *process, const char **out_why)
 {
     struct proc_stat stat;

@@ -27,7 +27,7 @@ struct annal__rebuild {
     uint64_t seq; /* seq of the last event, whose hash is h */
     uint64_t h;
     uint64_t written;
-    struct buf out; /* frames that are not written yet */
+    struct buf out; /* frames that are not written to the file of the journal yet */
     struct buf data;
     /* path of the journal below root */
     char name[sizeof "events/" + ANNAL_SESSION_ID_BYTES_MAX + 8];
@@ -163,7 +163,8 @@ static annal_status refuse(const annal__rebuild *rebuild, const annal_event *eve
                        rebuild->info.session, event->seq, event->h);
 }
 
-/* Write the header and the first event, in the format in which the event's hash is the original. */
+/* Write the header and the first event, in the format in which the encoded event has the hash that
+ * it had in the original journal. */
 static annal_status begin(annal__rebuild *rebuild, const annal_event *event, annal_error *err)
 {
     for (int i = 0; i < CODEC_COUNT; i++) {

@@ -36,7 +36,7 @@ struct target {
     bool loose;
     uint64_t loose_offset;
     uint64_t loose_seq;
-    uint64_t loose_h; /* hash of the event before this mark */
+    uint64_t loose_h; /* hash of the event before this mark of level os */
     struct target *next;
 };
 
@@ -91,7 +91,7 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
     annal__fail(&reason, ANNAL_ERR_CORRUPT,
                 "session '%s' cannot be recovered at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
-    /* with its own log, the process reports the failure once (failure.c), not at each attempt */
+    /* warn; a process that recovers from its own log warns once (failure.c), not at each attempt */
     if (!redo->own)
         annal__say(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
@@ -414,8 +414,8 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
     target->loose_offset = record->offset;
     target->loose_seq = record->first_seq;
     target->loose_h = record->h_before;
-    if (annal__io_write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) <
-        0) /* the bytes before the record are missing: rule (5) */
+    /* write the bytes even if the journal seems to contain them (rule 5 of recover.h) */
+    if (annal__io_write_all(io, target->fd, bytes.ptr, bytes.len, record->offset) < 0)
         return annal__fail_errno(err, "cannot write the journal of session '%s'", target->session);
     return ANNAL_OK;
 }
@@ -830,7 +830,7 @@ annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t rele
     redo->own = true;
     redo->late_only = !all;
     annal_status status = annal__log_find_groups(redo->log, &walk.groups, &walk.count, err);
-    /* The last group in the log may be a group whose write failed. */
+    /* Omit the last groups in the log if their write failed: this process did not count them. */
     while (walk.count > 0 && walk.groups[walk.count - 1].group > redo->log->group)
         walk.count--;
     walk.released = released;

@@ -39,7 +39,8 @@ struct repair {
     annal_writer *writer; /* writer of the new session; NULL: nothing is written */
     annal_gap_fn fn;
     void *arg;
-    annal_repair_result result; /* numbers of the result; last_seq is that of the new session */
+    /* what annal_session_repair() returns; last_seq is the last seq of the new session */
+    annal_repair_result result;
     int64_t last_ts_us;
     /* bytes that were skipped since the last valid event; gap.what is NULL if none were */
     annal_gap gap;

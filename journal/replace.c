@@ -170,7 +170,7 @@ struct names {
         bool needed;
     } * list;
     size_t count;
-    const char *prefix; /* prefix of the names to list */
+    const char *prefix; /* prefix of the names of the files to list */
 };
 
 static int collect(void *arg, const char *text)
@@ -293,7 +293,8 @@ static void settle_pair(annal_store *store, annal_slice session)
               annal__codec_check_owner(&headers[i], session, NULL) == ANNAL_OK;
     }
     if (all && (replaces(&headers[0], &headers[1]) || replaces(&headers[1], &headers[0]))) {
-        (void)store->io->unlink(store->io->arg, path.ptr); /* path is that of the second journal */
+        /* path is now the path of the session's second journal */
+        (void)store->io->unlink(store->io->arg, path.ptr);
         atomic_store(&store->events_dirty, true);
         (void)annal__store_sync_events(store);
     }
@@ -428,7 +429,7 @@ void annal__replace_end(struct change *change)
     if (session == NULL)
         return;
     pthread_mutex_lock(&session->lock);
-    /* so that tasks examine the session */
+    /* so that the tasks of the keeper examine the session again */
     session->changed = atomic_fetch_add(&change->store->changes, 1) + 1;
     annal__session_let_go(change->store, session);
     pthread_mutex_unlock(&session->lock);

@@ -17,8 +17,8 @@
 #define READ_FIRST ((size_t)32 << 10)
 #define READ_BYTES ((size_t)256 << 10)
 #define TAIL_BYTES ((size_t)64 << 10)
-/* number of bytes at the end of a journal in which a valid event is searched; if none is found, the
- * last line counts as long: TAIL_BYTES * 4 */
+/* If the last LONG_REACH bytes of a journal contain no valid event, its last line is probably long:
+ * find_long_tail() searches for its beginning. The value must be TAIL_BYTES times a power of 4. */
 #define LONG_REACH       ((size_t)256 << 10)
 #define WINDOW_BYTES_MAX (3 * (FRAME_BYTES_MAX + READ_BYTES))
 
@@ -48,7 +48,7 @@ void annal__scan_done(struct scan *scan)
 
 void annal__scan_rest(struct scan *scan)
 {
-    /* otherwise the damage that the scan is reporting is in the window */
+    /* keep the window while the scan is reporting damage that is in it */
     if (scan->resume == 0 && scan->sound_length == 0)
         annal__buf_done(&scan->window);
     annal__seek_table_give(scan->tables, scan->table);
@@ -230,7 +230,9 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
         annal_status status = annal__scan_frame(
             scan, end, frames < JOINED_FRAMES_MAX ? scan->offset : end, &next, err);
         if (status != ANNAL_OK)
-            return status; /* at the end of the file nothing is called damage (rule 5) */
+            /* nothing at the end of the file is reported as damage: it may be being written (rule 5
+             * of scan.h) */
+            return status;
         if (has_should && proves(scan, next, end, should_h, &h))
             return report_sound(scan, end - scan->offset, should_h,
                                 "the hash or the end of this frame is damaged");

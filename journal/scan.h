@@ -51,7 +51,7 @@ struct scan {
     uint64_t next_seq; /* seq of the next event; 0: unknown */
     /* whether events before the next one are lost, so that next_seq is a guess */
     bool loose;
-    annal_damage damage; /* the damage, after ANNAL_DAMAGE was returned */
+    annal_damage damage; /* the damage that a function has reported by returning ANNAL_DAMAGE */
 
     /* State between ANNAL_DAMAGE and the next event. */
     /* offset at which the damaged frames end and a proven frame begins; 0: no damage is being

@@ -293,7 +293,8 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
         return status;
     }
     if (codec != session->codec) {
-        close_journal(store, session); /* an empty journal of the old format */
+        /* if a journal is open, it is an empty journal of the old format */
+        close_journal(store, session);
         set_codec(session, codec);
     }
     memcpy(session->file, header.file, sizeof session->file);
@@ -745,7 +746,8 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
     struct stat file = {0};
     if (!session->exists && found && store->io->fstat(store->io->arg, session->fd, &file) < 0) {
         status = annal__fail_errno(err, "cannot examine the journal of session '%s'", session->id);
-        close_journal(store, session); /* so that the next write checks again */
+        /* so that the next write opens and examines the journal again */
+        close_journal(store, session);
         return status;
     }
     if (!session->exists && found && file.st_size > 0)

@@ -148,7 +148,8 @@ static void look_at(struct look *look, struct name *name)
     else {
         int measured = look->io->measure(look->io->arg, look->path.ptr, &regular, &name->bytes);
         if (measured < 0)
-            name->failed = errno == ENOENT ? 0 : errno; /* the file was deleted in the meantime */
+            /* ENOENT: the file was deleted in the meantime, which is not a failure */
+            name->failed = errno == ENOENT ? 0 : errno;
         name->denied = measured > 0;
     }
     if (!regular)
@@ -207,7 +208,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
     for (size_t i = 0; i < names->count && status == ANNAL_OK; i++) {
         struct name *name = &names->list[i];
         annal_slice session = session_at(names, name);
-        /* A session with journals in both formats is listed once. */
+        /* whether fn has received the session already: it may have journals in both formats */
         bool again = last != NULL && annal__slice_same(session_at(names, last), session);
         if (again || is_next_right(look, i)) {
             if (names->is_reporting)

@@ -582,7 +582,7 @@ static enum found try_slot(annal_store *store, uint32_t number, struct other *ou
         *out_other = other;
         return is_empty(&other) ? FOUND_EMPTY : FOUND_DEAD;
     }
-    other_done(&other); /* owned by another process, or not usable */
+    other_done(&other); /* another process owns the slot, or its log cannot be used */
     return FOUND_NONE;
 }
 
@@ -649,8 +649,8 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     if (status == ANNAL_OK)
         status = annal__slot_path(store, &path, "locks", number, err);
     if (status == ANNAL_OK) {
-        /* A new list is created, because an owner whose log was removed may still write to the
-         * existing list. */
+        /* Remove an existing list, and create a new one: an owner whose log was removed may still
+         * write to the existing list. */
         store->io->unlink(store->io->arg, path.ptr);
         status = annal__held_open(store->io, path.ptr, true, &held, err);
     }
@@ -769,7 +769,8 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
         status = claim_once(store, list, from, &fresh, deadline_us, &found, &other, err);
         if (status < 0)
             break;
-        /* without locks/claim, because filling a file takes milliseconds */
+        /* create a log without holding locks/claim, because filling the log's file takes
+         * milliseconds */
         if (found == FOUND_NONE) {
             status = make_first_log(store, &fresh, err);
             continue;
@@ -1296,7 +1297,8 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
         if (!is_ours(store, wipe->list.numbers[i]))
             wipe_or_ask(wipe, wipe->list.numbers[i]);
     }
-    if (atomic_load(&store->slot.claimed)) /* own log at the same time as the other owners */
+    /* overwrite this process's log at the same time as the other owners overwrite their logs */
+    if (atomic_load(&store->slot.claimed))
         wipe_own(wipe);
     wait_for_answers(wipe);
     if (wipe->removed) {

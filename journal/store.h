@@ -46,7 +46,7 @@ struct seams {
 /* The slot of this store object: its commit log and its held list (slot.h). */
 struct slot {
     pthread_mutex_t lock;
-    pthread_cond_t moved; /* signaled when a thread has finished claiming */
+    pthread_cond_t moved; /* signaled when a thread has finished claiming a slot */
     bool claiming;        /* whether a thread is claiming a slot; guarded by lock */
     /* whether number, log and held are set (this store object has a slot); then only the leader
      * uses log */

@@ -193,7 +193,7 @@ uint32_t annal__store_wait_ms(const annal_store *store)
     return store->wait_ms;
 }
 
-/* Return the waiting time until now. Lock of the waits held. */
+/* Return how long this store object has waited until now. The caller holds waits.lock. */
 static int64_t waited_us(const annal_store *store)
 {
     const struct waits *waits = &store->waits;
@@ -261,8 +261,8 @@ void annal__store_wait(annal_store *store, int64_t us)
     annal__store_wait_end(store);
 }
 
-/* The wait is not counted as one of the store (seam.h), because the wait of the other thread is
- * counted. */
+/* This wait is not added to the store's waiting time (seam.h), because the thread that signals the
+ * condition adds its own. */
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us)
 {

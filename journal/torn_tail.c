@@ -21,7 +21,7 @@ static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t 
         size_t want = to - at < piece->cap ? (size_t)(to - at) : piece->cap;
         ssize_t got = annal__io_read_full(io, from_fd, piece->ptr, want, at);
         if (got == 0)
-            errno = EIO; /* the file was longer a moment ago */
+            errno = EIO; /* the file ends before `to`, but was longer a moment ago */
         if (got <= 0 || annal__io_write_all(io, to_fd, piece->ptr, (size_t)got, at - from) < 0)
             return -1;
         at += (uint64_t)got;
@@ -96,7 +96,7 @@ struct forgetting {
     annal_slice session;
     struct buf dir;
     bool removed;
-    int failed; /* errno of the last failure, or 0 */
+    int failed; /* errno with which a saved piece could not be removed, or 0 */
 };
 
 /* Return whether the name belongs to a saved piece of this session's journal:

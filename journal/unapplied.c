@@ -36,7 +36,8 @@ struct unseen {
     struct named *buckets[BUCKETS];
     uint64_t events;
     uint64_t sessions;
-    struct buf text; /* for the message: "a from 5 to 9, b from 1 to 2" */
+    /* sessions and their events, for the message: "a from 5 to 9, b from 1 to 2" */
+    struct buf text;
 };
 
 static annal_status note_record(void *arg, const struct record *record, annal_error *err)

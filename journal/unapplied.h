@@ -9,8 +9,9 @@
 
 #include "journal/store.h"
 
-/* Warn of such events, naming their number and sessions. missing: a slot that another process is
- * recovering without progress (annal__slots_recover()), or SLOTS_MAX. */
+/* Warn of the durable events that readers cannot see yet: name their number and their sessions.
+ * missing: a slot that another process is recovering without progress (annal__slots_recover()), or
+ * SLOTS_MAX. */
 void annal__unapplied_warn(annal_store *store, uint32_t missing);
 
 #endif

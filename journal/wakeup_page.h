@@ -79,7 +79,8 @@ struct wakeup_page {
     char pad1[104];
     _Atomic uint64_t tickets; /* number of tickets that were taken */
     char pad2[120];
-    _Atomic uint32_t word;   /* futex on which listeners sleep; changes after entries are stamped */
+    /* futex on which listeners sleep; changes after new entries are complete */
+    _Atomic uint32_t word;
     _Atomic uint32_t asleep; /* whether a listener sleeps, or is about to */
     _Atomic uint64_t woken;
     char pad3[4096 - 272];

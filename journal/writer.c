@@ -197,7 +197,7 @@ static void forget_loss(annal_writer *writer)
     writer->is_loss_reported = false;
 }
 
-/* Return the loss of earlier events of level batch, once. */
+/* Fail, once, if earlier events of this writer, of level batch, were refused. */
 static annal_status report_loss(annal_writer *writer, annal_error *err)
 {
     uint64_t seq = writer->lost_seq;
@@ -463,8 +463,8 @@ static annal_status wait_until_applied(struct append *append, annal_error *err)
     return status;
 }
 
-/* Read ids backwards from the end, in growing steps, until IDS_REMEMBERED ids or all ids are
- * known. */
+/* Read the ids of events from the end of the journal backwards, in growing steps, until
+ * IDS_REMEMBERED ids or all ids are known. */
 static annal_status load_ids(struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -524,11 +524,12 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
         with_id++;
     if (status < 0 || with_id == append->count)
         return status;
-    /* If the fate of the first copy is unknown, the fate of these drafts is unknown, too. */
+    /* If the fate of the events that an earlier append wrote with these ids is unknown, the fate of
+     * these drafts is unknown, too. */
     annal_error failure;
     if (wait_until_applied(append, &failure) < 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
-    if (!session->ids_loaded) /* the first copy was refused meanwhile, so look again */
+    if (!session->ids_loaded) /* the earlier append was refused in the meantime, so look again */
         return find_copies(append, out_seq, err);
 
     struct scan scan;
@@ -609,7 +610,8 @@ static int64_t choose_time(const struct append *append, const annal_draft *draft
 {
     if (draft->ts_us == 0)
         return annal__clock_after(append->store->clock, last_us);
-    return annal__draft_time(draft, 0); /* the same result in every format */
+    /* limited to times that an event can have in every format */
+    return annal__draft_time(draft, 0);
 }
 
 /* The end of the session after the encoded events. */

@@ -6,7 +6,9 @@
 #include "journal/sys/cursor.h"
 #include "snapshot/sys/snapshot.h"
 
-enum { PUT_AWAY_EVENTS = 4096 }; /* number of events between two attempts to move pages to a file */
+/* number of events after which the changed pages of the state are moved to a file, if they take
+ * more than PUT_AWAY_BYTES of memory */
+enum { PUT_AWAY_EVENTS = 4096 };
 #define PUT_AWAY_BYTES ((size_t)16 << 20)
 
 annal_status annal__fold(annal_cursor *cursor, uint64_t to_seq, annal_fold_fn fn, void *arg,

@@ -12,8 +12,8 @@ struct folding {
     annal_state *state;
     annal_cursor *cursor;
     uint64_t from_seq; /* seq of the state with which the folding began, or 0 */
-    uint64_t folded;   /* number of events applied since then */
-    uint64_t damaged;  /* number of damaged parts skipped since then */
+    uint64_t folded;   /* number of events applied since the folding began */
+    uint64_t damaged;  /* number of damaged parts skipped since the folding began */
 };
 
 /* Begin with the nearest snapshot at or before seq. If options->no_snapshots, or without a

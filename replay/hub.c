@@ -59,19 +59,19 @@ struct hub {
     struct listener *waits_first, *waits_last;
     /* ring buffer of the last HUB_LOG entries; NULL: no listener has needed the log yet */
     struct hub_entry *log;
-    uint64_t log_end; /* number of entries ever written to the log */
+    uint64_t log_end; /* number of entries ever written to the hub's log */
     uint64_t rounds;
     uint64_t looks;
     /* Turns to read in a crowd, rule (5). */
-    size_t turns; /* maximum of turns at the same time */
+    size_t turns; /* maximum number of listeners that have a turn to read at the same time */
     size_t turns_out;
     struct listener *holders[HUB_TURNS_MAX];
     struct listener *queue_first, *queue_last;
-    /* number of listeners with a descriptor, for which the thread below waits: rule (4) */
+    /* number of listeners with a descriptor, for which the hub's thread waits: rule (4) of hub.h */
     size_t descriptors;
     bool has_thread;
     bool is_stopping;
-    /* number of listeners told that new events may exist since the thread last paused */
+    /* number of listeners told that new events may exist since the hub's thread last paused */
     uint32_t flagged;
     pthread_t thread;
     struct listener thread_waits;
@@ -193,7 +193,7 @@ static void flag_unwatched(const struct hub_node *node)
     }
 }
 
-/* Append an entry for the session to the log, rule (2), and flag its listeners. */
+/* Append an entry for the session to the hub's log, rule (2), and flag the session's listeners. */
 static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
 {
     if (hub->log != NULL)
@@ -220,7 +220,7 @@ static annal_status examine(struct hub *hub, struct hub_node *node, annal_sessio
     return status;
 }
 
-/* Copy the end of the session's journal into its entry of the table. */
+/* Copy the end of the session's journal into its entry of the hub's table. */
 static void adopt(struct hub_node *node, const annal_session_info *info)
 {
     memcpy(node->file, info->file, sizeof node->file);
@@ -233,9 +233,10 @@ static void adopt(struct hub_node *node, const annal_session_info *info)
 }
 
 /*
- * Compare the table with the journal. An event that the table lacks at a regular look may be in
- * news that have not arrived yet, and belongs in the log in the order of those news. So it is added
- * only if the table still lacks it at the next look. If news were missed, it is added at once.
+ * Compare the hub's table with the journal of a session. An event that the table lacks at a regular
+ * look may be in news that have not arrived yet, and belongs in the log in the order of those news.
+ * So it is added only if the table still lacks it at the next look. If news were missed, it is
+ * added at once.
  */
 static annal_status compare(struct hub *hub, struct hub_node *node, bool missed, annal_error *err)
 {
@@ -351,7 +352,7 @@ static void note_session(struct hub *hub, annal_slice session, uint64_t end_seq)
         annal_session_info info;
         node = node_of(hub, session, NULL);
         if (node == NULL || examine(hub, node, &info, NULL) < 0)
-            return; /* the next look finds the session */
+            return; /* the hub's next look at the journals finds the session */
         adopt(node, &info);
         node->end_seq = info.file[0] == '\0' || info.last_seq < end_seq ? info.last_seq : end_seq;
     } else if (end_seq > node->end_seq) {
@@ -373,7 +374,7 @@ static void read_news(struct hub *hub)
             note_session(hub, item.session, item.end_seq);
         else
             status = look(hub, item.kind == ANNAL_NEWS_MISSED, &err);
-        if (status < 0) /* the next look tries again */
+        if (status < 0) /* the hub's next look at the journals tries again */
             annal__say(hub->store, ANNAL_LOG_WARNING, "%s", err.message);
     }
 }
@@ -627,7 +628,8 @@ static annal_status join_all(struct hub *hub, struct listener *listener, annal_e
 {
     listener->all = true;
     annal_status status = ANNAL_OK;
-    if (hub->alls++ == 0) /* no listener of all sessions kept the table up to date until now */
+    /* look at all journals: until now, no listener of all sessions kept the table up to date */
+    if (hub->alls++ == 0)
         status = look(hub, true, err);
     return status;
 }

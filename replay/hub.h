@@ -47,7 +47,7 @@ struct hub;
 struct hub_node;
 
 struct hub_link {          /* A link from a listener to a session that the listener names. */
-    struct hub_link *next; /* next link of the session */
+    struct hub_link *next; /* next link to the same session */
     struct listener *listener;
     struct hub_node *node;
 };
@@ -57,11 +57,11 @@ enum turn { TURN_NONE, TURN_QUEUED, TURN_MINE };
 struct listener {
     /* Used only by the thread that uses the tail. */
     struct hub *hub;
-    uint64_t at; /* number of the next log entry to take */
-    /* whether the listener follows a single session, and reads it to the end without the log */
+    uint64_t at; /* number of the entry of the hub's log to take next */
+    /* whether the listener follows a single session, which it reads without the hub's log */
     bool is_single;
 
-    _Atomic bool pending;  /* the flag: whether new events may exist */
+    _Atomic bool pending;  /* whether new events may exist for the listener: its flag */
     _Atomic uint32_t word; /* futex on which the listener sleeps */
 
     /* Guarded by the lock of the hub. */
@@ -75,8 +75,9 @@ struct listener {
     enum turn turn;
     /* neighbours in the list of listeners that wait for a turn */
     struct listener *queue_before, *queue_behind;
-    uint32_t turn_events; /* number of events returned in this turn */
-    int64_t busy_us;      /* monotonic time since when the caller is busy with an event, or 0 */
+    uint32_t turn_events; /* number of events that the tail has returned in this turn */
+    /* monotonic time since when the caller of the tail is busy with an event, or 0 */
+    int64_t busy_us;
 };
 
 /* What the hub knows of a session. The name is valid as long as the hub. */
@@ -94,14 +95,14 @@ struct hub_session {
  * listener must be zero, and it must not move until annal__hub_leave(). */
 annal_status annal__hub_join(annal_store *store, struct listener *listener,
                              const annal_slice *sessions, size_t count, annal_error *err);
-/* may be called even if the listener did not join */
+/* end listening; may be called even if the listener did not join */
 void annal__hub_leave(struct listener *listener);
 
 /* Return false in a child of the process that joined. */
 bool annal__hub_is_here(const struct listener *listener);
 
 /*
- * Call fn for each entry of the table that concerns the listener. The lock is held during all
+ * Call fn for each entry of the hub's table that concerns the listener. The lock is held during all
  * calls, so that all entries belong to the same position of the log; the listener continues at this
  * position.
  */
@@ -112,8 +113,9 @@ annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void
 
 enum hub_taken { HUB_NOTHING, HUB_ENTRY, HUB_BEHIND };
 
-/* Take the next entry of the log; if round is not 0, only an entry of that round. HUB_NOTHING: no
- * such entry. HUB_BEHIND: the entry is not in the log any more; call annal__hub_table(). */
+/* Take the next entry of the hub's log; if round is not 0, only an entry of that round.
+ * HUB_NOTHING: no such entry. HUB_BEHIND: the entry is not in the log any more; call
+ * annal__hub_table(). */
 enum hub_taken annal__hub_take(struct listener *listener, uint64_t round, struct hub_session *out);
 
 /* Read the news, unless another listener is waiting for them as the leader and will read them. */

@@ -133,8 +133,8 @@ static uint64_t twice(uint64_t value)
     return value > UINT64_MAX / 2 ? UINT64_MAX : 2 * value;
 }
 
-/* Save a copy. A failure is not returned: the next attempt follows after as many events, or after
- * twice as many if the copy was too large. */
+/* Save a copy. A failure is not returned: the next attempt follows after reduction->every more
+ * events, or after twice as many if the copy was too large. */
 static void save(struct reduction *reduction, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;

@@ -6,7 +6,7 @@
 
 /* ---- The seq at a given time ---- */
 
-/* Find the seq at a time by reading the journal, because it is not completely indexed. */
+/* Find the seq at a time by reading the journal, because the index cannot show it. */
 static annal_status walk_to_time(annal_store *store, annal_slice session, int64_t time_us,
                                  uint64_t *out_seq, annal_error *err)
 {

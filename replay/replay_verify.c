@@ -55,8 +55,8 @@ static int note_table(void *arg, const annal_change *change)
     return ANNAL_END;
 }
 
-/* Compare the folded state with a state that was computed in another way. whose is the subject and
- * verb of a finding. */
+/* Compare the folded state with a state that was computed in another way. A difference is a finding
+ * whose text begins with `whose`. */
 static annal_status compare(struct proof *proof, uint64_t seq, annal_state *other,
                             const char *whose)
 {

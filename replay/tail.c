@@ -53,12 +53,13 @@ struct annal_tail {
     struct stream *current; /* stream of the last returned event or damage, or NULL */
     struct stream *single;
     int64_t looked_us; /* monotonic time when the journal of a single session was last checked */
-    uint32_t misses;   /* result of annal__hub_misses() at that time */
+    uint32_t misses;   /* result of annal__hub_misses() at the time looked_us */
     int64_t returned_us;
     unsigned quick_calls;
-    char cursor[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* name of the cursor, or "" */
+    char cursor[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* name of the named cursor, or "" */
     int cursor_lock;
-    bool is_dirty; /* whether the position changed since the last commit */
+    /* whether the position of the tail differs from the position in the file of its named cursor */
+    bool is_dirty;
 };
 
 /* ---- Merging ---- */
@@ -87,7 +88,7 @@ static void sift_down(annal_tail *tail)
     }
 }
 
-/* Add a stream without a key, which goes to the top because it must be read first. */
+/* Add a stream without a key to the heap. It goes to the top, because it must be read first. */
 static annal_status push(annal_tail *tail, struct stream *stream, annal_error *err)
 {
     if (tail->heap_count == tail->heap_room) {
@@ -212,7 +213,7 @@ static annal_status follow_all(annal_tail *tail, annal_error *err)
     return status;
 }
 
-/* Follow the table of the hub: the tail needs an entry that the log does not keep any more. */
+/* Follow the hub's table: the tail needs an entry that the hub's log does not keep any more. */
 static annal_status catch_up(annal_tail *tail, annal_error *err)
 {
     for (struct named *at = annal__name_table_next(&tail->streams.names, NULL); at != NULL;
@@ -341,7 +342,8 @@ static annal_status look(annal_tail *tail, annal_event *out_event, annal_error *
                            : look_at_many(tail, out_event, err);
 }
 
-/* Free memory in a crowd when no event can be read for now. */
+/* Free the memory for reading, and close all journals except one: many tails are open (a crowd),
+ * and this tail has no event to read now. */
 static void rest(annal_tail *tail)
 {
     for (struct stream *at = tail->streams.open_first; at != NULL; at = at->open_behind)

@@ -30,8 +30,9 @@ struct cursor_entry {
 typedef annal_status (*cursor_entry_fn)(void *arg, const struct cursor_entry *entry,
                                         int64_t committed_us, annal_error *err);
 
-/* Lock the cursor, rule (4). Close *out_fd to unlock it; *out_fd is -1 in a store that is open for
- * reading only. ANNAL_ERR_BUSY: another tail has the lock. */
+/* Lock the named cursor, so that no other tail uses it, rule (4). Close *out_fd to unlock it;
+ * *out_fd is -1 in a store that is open for reading only. ANNAL_ERR_BUSY: another tail has the
+ * lock. */
 annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *out_fd,
                                    annal_error *err);
 

@@ -187,7 +187,7 @@ static annal_status resolve(struct streams *streams, struct stream *stream, anna
         return status;
     if (!is_restarted && claimed && stream->must_prove)
         annal__tail_stream_restart(streams, stream);
-    /* the file is the same: the event may have been damaged in the meantime */
+    /* the file is the same, so the last event is damaged at most: do not compare it again */
     stream->has_h = false;
     return ANNAL_OK;
 }
@@ -299,7 +299,7 @@ struct look_back {
     struct stream *stream;
     uint64_t last_seq;
     uint64_t reach;
-    uint64_t from_seq; /* seq of the first event of the piece */
+    uint64_t from_seq; /* seq of the first event of the piece that is searched now */
 };
 
 static bool reach_back(struct look_back *back)

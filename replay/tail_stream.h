@@ -81,8 +81,9 @@ annal_status annal__tail_stream_peek(struct streams *streams, struct stream *str
 /* Move the stream after `head`, the event that was read ahead, when it was returned or skipped. */
 void annal__tail_stream_advance(struct stream *stream);
 
-/* Close the journal of a stream, or keep it open and free only the memory for reading. Closing also
- * drops `head`, the event that was read ahead; it is read again later. */
+/* annal__tail_stream_close() closes the journal of a stream, and drops `head`, the event that was
+ * read ahead and is read again later. annal__tail_stream_rest() keeps the journal open, and frees
+ * only the memory for reading. */
 void annal__tail_stream_close(struct streams *streams, struct stream *stream);
 void annal__tail_stream_rest(struct stream *stream);
 

@@ -34,8 +34,9 @@ struct layer {
     int fd; /* descriptor of the snapshot's file; -1: the snapshot has no file */
 };
 
-struct msgpack_value {
-    uint64_t layer; /* id of the layer; 0: this entry is empty */
+struct cached_frame {
+    /* id of the layer whose pages this cache entry contains; 0: the entry is empty */
+    uint64_t layer;
     uint32_t frame;
     uint32_t used; /* value of cache.now when the entry was last used */
     char *pages;
@@ -44,7 +45,7 @@ struct msgpack_value {
 /* Frames (compressed groups of pages) that were unpacked recently. Adjacent pages are often deltas
  * of the same base pages, and a fold returns to pages for which SQLite's cache had no room. */
 struct cache {
-    struct msgpack_value *frames; /* sets of CACHE_WAYS entries */
+    struct cached_frame *frames; /* sets of CACHE_WAYS entries */
     size_t count;
     size_t bytes; /* size of the pages of one entry, in bytes */
     /* number of lookups, the clock of `used` */
@@ -82,14 +83,14 @@ static void cache_done(struct cache *cache)
  * Return the cached pages of a frame; or NULL, and then *out_place is the entry to put them into.
  */
 static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t frame,
-                              struct msgpack_value **out_place)
+                              struct cached_frame **out_place)
 {
     uint64_t hash = (layer << 32 ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
-    struct msgpack_value *set =
+    struct cached_frame *set =
         cache->frames + (hash >> 32) % (cache->count / CACHE_WAYS) * CACHE_WAYS;
-    struct msgpack_value *oldest = set;
+    struct cached_frame *oldest = set;
     cache->now++;
-    for (struct msgpack_value *at = set; at < set + CACHE_WAYS; at++) {
+    for (struct cached_frame *at = set; at < set + CACHE_WAYS; at++) {
         if (at->layer == layer && at->frame == frame) {
             at->used = cache->now;
             return at->pages;
@@ -103,7 +104,7 @@ static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t fram
 
 /* Return the memory of a cache entry for the pages of a frame; the entry becomes valid by
  * cache_fill(). NULL: out of memory. */
-static char *cache_room(const struct cache *cache, struct msgpack_value *place)
+static char *cache_room(const struct cache *cache, struct cached_frame *place)
 {
     place->layer = 0;
     if (place->pages == NULL)
@@ -111,7 +112,7 @@ static char *cache_room(const struct cache *cache, struct msgpack_value *place)
     return place->pages;
 }
 
-static void cache_fill(const struct cache *cache, struct msgpack_value *place, uint64_t layer,
+static void cache_fill(const struct cache *cache, struct cached_frame *place, uint64_t layer,
                        uint32_t frame)
 {
     place->layer = layer;
@@ -352,7 +353,7 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
                                const struct snapshot_entry *entry, char *out, annal_error *err)
 {
     const struct snapshot_frame *frame = &layer->directory.frames[entry->frame];
-    struct msgpack_value *place = NULL;
+    struct cached_frame *place = NULL;
     const char *bytes = NULL;
     const char *pages = cache_find(&chain->whole, layer->id, entry->frame, &place);
     if (pages == NULL) {
@@ -402,7 +403,7 @@ static annal_status delta_page(struct chain *chain, size_t at, const struct snap
                                char *out, annal_error *err)
 {
     const struct layer *layer = &chain->layers[at];
-    struct msgpack_value *place = NULL;
+    struct cached_frame *place = NULL;
     const char *page = cache_find(&chain->deltas, layer->id, entry->frame, &place);
     if (page != NULL) {
         memcpy(out, page, SNAPSHOT_PAGE_BYTES);

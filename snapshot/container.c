@@ -183,7 +183,7 @@ struct body_writer {
     ZSTD_CCtx *zstd;
     struct buf frames;
     struct buf directory;
-    uint32_t last; /* last page number in the directory */
+    uint32_t last; /* page number that was written to the directory last */
     char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
     char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_PAGE_BYTES)];
 };

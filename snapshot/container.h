@@ -40,12 +40,13 @@ struct snapshot_header {
     uint64_t body_bytes;
     uint64_t directory_bytes; /* size in bytes of the directory of pages, at the end of the body */
     uint64_t number;
-    uint64_t stride;    /* difference to the number of the previous snapshot */
-    uint64_t base_seq;  /* seq of the snapshot on which this snapshot is based; 0: none */
+    uint64_t stride;   /* difference between the numbers of this snapshot and of the previous one */
+    uint64_t base_seq; /* seq of the snapshot on which this snapshot is based; 0: none */
     uint64_t base_hash; /* header_hash of the snapshot on which this snapshot is based */
     uint64_t body_hash;
     int64_t created_us;
-    uint64_t header_hash; /* set by annal__container_header_write() and _read() */
+    /* hash of the header; set by annal__container_header_write() and _read() */
+    uint64_t header_hash;
 };
 
 /* Return the number of the base of snapshot `number`, or 0 if it has none (container.c, rule 3). */
@@ -103,7 +104,8 @@ struct snapshot_frame {
     uint32_t first_base;
     uint8_t pages; /* number of pages in this frame */
     uint8_t bases; /* number of bases of a delta; 0: whole pages */
-    uint8_t cost;  /* 1 plus the costs of the bases */
+    /* number of frames to unpack for a page of this frame: 1 plus the costs of the bases */
+    uint8_t cost;
 };
 
 struct snapshot_entry {

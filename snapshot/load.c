@@ -151,8 +151,8 @@ static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_B
                              name);
 }
 
-/* Fork points get smaller from ancestor to ancestor, so the loop ends with the last ancestor, and
- * only an ancestor's own journal has the snapshot. */
+/* Look at the snapshots of the session, then of one ancestor after the other, each up to the fork
+ * point. Fork points get smaller from ancestor to ancestor, so the loop ends. */
 annal_status annal__load_newest(const struct storage *shelf, uint64_t at_most, bool discard,
                                 uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
@@ -194,7 +194,8 @@ annal_status annal__load_cursor(const struct storage *shelf, const struct loaded
                                 annal_cursor **out_cursor, annal_error *err)
 {
     const struct snapshot_header *header = annal__chain_header(loaded->chain, 0);
-    /* so no journal of an ancestor is needed */
+    /* The snapshot is at the fork point, so the next event is in the session's own journal, and no
+     * journal of an ancestor is needed. */
     if (loaded->inherited && header->seq == shelf->info.fork_seq)
         return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, 0, header->h,
                                     out_cursor, err);

@@ -8,7 +8,7 @@
 /* A state, and the snapshot from which it was loaded. */
 struct loaded {
     annal_state *state;  /* freed by the caller */
-    struct chain *chain; /* reference, dropped by the caller */
+    struct chain *chain; /* chain of the snapshot; the caller drops this reference */
     bool inherited;      /* whether the snapshot belongs to an ancestor of the session */
 };
 

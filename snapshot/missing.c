@@ -18,8 +18,9 @@
 #define LINE_LIMIT  (TIME_DIGITS + 1 + ANNAL_SESSION_ID_BYTES_MAX + 1)
 /* A process spends at most 1/SHARE of its time on looking for sessions that lack a snapshot. */
 #define SHARE    100
-#define PAUSE_US 1000000 /* minimum time between two looks, in microseconds */
-/* time after which other processes look, if the process that is looking dies */
+#define PAUSE_US 1000000 /* minimum time in us between two looks for missing snapshots */
+/* time in us after which another process looks for missing snapshots, if the process that is
+ * looking for them dies */
 #define LOOKING_US 60000000
 /* A stored time of the next search that is further in the future than this (us) was written with a
  * wrong clock, and is ignored. */
@@ -31,7 +32,8 @@ struct look {
     annal_session_fn fn;
     void *arg;
     int64_t us;
-    /* end of the look (monotonic); 0: no session was examined yet */
+    /* time in us at which the look for missing snapshots ends (monotonic); 0: no session was
+     * examined yet */
     int64_t stop_us;
     char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* first session to examine */
     /* session that was next when the time was over; "": all were examined */

@@ -42,7 +42,7 @@
 
 #define PERIOD_MS 1000
 #define BUDGET_US 50000
-/* budget of a round when much is to be folded and no thread appends */
+/* time in us that a round of the task may take if much is to be folded and no thread appends */
 #define HURRY_US       200000
 #define CLOSING_US     BUDGET_US
 #define CLOSING_SHARE  4
@@ -139,8 +139,8 @@ static annal_status note(annal_snapshots *snapshots, annal_slice session, bool i
     return ANNAL_OK;
 }
 
-/* Add a session whose journal changed to the entries. This function and the next are callbacks of
- * the type annal_session_fn. */
+/* Add a session whose journal changed to the task's entries. This function and the next are
+ * callbacks of the type annal_session_fn. */
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -230,8 +230,8 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
         annal__snapshot_write_init(writer, snapshots->index, annal_slice_of(entry->session),
                                    &snapshots->policy, by_time, 0, &snapshots->spare, err);
     if (status >= 0) {
-        /* A process that closes after a short life has no time to fold half of the way to the end
-         * before its first snapshot. */
+        /* A process that closes after a short life skips no position at which a snapshot is due: it
+         * has no time to fold half of the way to the end before its first snapshot. */
         writer->is_hurried = !snapshots->closing || snapshots->is_patient;
         writer->patience = entry->patience;
         /* do not try again at a position where a snapshot did not fit before */
@@ -269,7 +269,7 @@ static void finish(annal_snapshots *snapshots, annal_status status)
     drop_writer(snapshots);
 }
 
-/* Return whether closing may continue. */
+/* Return whether the task may work on while the snapshots are being closed. */
 static bool may_continue(const annal_snapshots *snapshots)
 {
     bool some = snapshots->taken > 0 || (snapshots->writer != NULL && snapshots->writer->taken > 0);

@@ -213,7 +213,7 @@ static annal_status pack_to_fit(struct snapshot_writer *writer, struct snapshot_
         return status;
     writer->stride = first;
     writer->listed = writer->leftovers = false;
-    bool room = false; /* the limit may have been lowered */
+    bool room = false; /* not used; the call is needed because the limit may have been lowered */
     return status < 0 ? status : make_room(writer, 0, &room, err);
 }
 
@@ -361,8 +361,8 @@ static annal_status is_worth_it(struct snapshot_writer *writer, const annal_snap
                                 bool *out_take, annal_error *err)
 {
     const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
-    /* The first snapshot of a fork has no base and so packs every page; snapshots of the ancestors
-     * are near. So it is not taken early. */
+    /* whether this is the first snapshot of a fork: it has no base, and so packs every page. It is
+     * not taken early, because snapshots of the ancestors are near. */
     bool whole = writer->shelf.info.fork_seq > 0 && newest(writer) == NULL;
     uint64_t changed = 0;
     *out_take = false;

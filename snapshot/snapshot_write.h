@@ -14,8 +14,10 @@ struct snapshot_writer {
     struct storage shelf; /* the session's snapshots; its session points to id */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_snapshot_policy policy;
-    bool at_end;      /* whether to take a snapshot at the end even if none is due there */
-    bool is_hurried;  /* whether to skip positions far from the end: see policy.h, "in a hurry" */
+    bool at_end; /* whether to take a snapshot at the end even if none is due there */
+    /* whether to skip positions at which a snapshot is due but many events follow:
+     * annal__policy_skips_in_hurry() */
+    bool is_hurried;
     uint32_t wait_ms; /* time in ms to wait for other writers of the index; 0: only try once */
 
     /* existing snapshots of the session, the newest as layer 0; the pages of the state that did not

@@ -98,8 +98,8 @@ static annal_status sync_directories(annal_store *store, annal_slice session, an
     return status;
 }
 
-/* Find out whether the artifact exists, undamaged and young; if so, make its name durable (rule
- * 3). */
+/* Find out whether the artifact exists, is undamaged, and was stored at most REFRESH_US ago; if so,
+ * make its name durable (rule 3). */
 static annal_status is_stored(annal_store *store, annal_slice session, const char *hex,
                               bool *out_stored, annal_artifact_info *out_info, annal_error *err)
 {
@@ -200,7 +200,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
 done:
     if (fd >= 0) {
         io->close(io->arg, fd);
-        io->unlink(io->arg, path.ptr); /* the name is missing already if the file was renamed */
+        io->unlink(io->arg, path.ptr); /* fails, without harm, if publish() has renamed the file */
     }
     annal__buf_done(&path);
     return status;
@@ -344,7 +344,7 @@ static annal_status each_of_session(annal_store *store, annal_slice session, ann
         if (len != strlen(ARTIFACT_SUFFIX) + (size_t)2 * SHA256_BYTES ||
             strcmp(names.list[i] + (size_t)2 * SHA256_BYTES, ARTIFACT_SUFFIX) != 0 ||
             !annal__artifact_read_sha256(names.list[i], (size_t)2 * SHA256_BYTES, hash))
-            continue; /* a file that is not an artifact */
+            continue; /* skip a file that is not an artifact */
         status = annal__artifact_look(store, session, names.list[i], &info, err);
         if (status == ANNAL_ERR_NOTFOUND) /* removed in the meantime */
             status = ANNAL_OK;

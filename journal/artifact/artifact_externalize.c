@@ -55,8 +55,8 @@ static bool find_member(annal_slice data, const char *field, annal_slice *out_me
 
 /* ---- Composing the new data ---- */
 
-/* Append the data with the reference in place of the member; everything else is unchanged (rule
- * 3). */
+/* Append the data to out, with the reference in place of the member; everything else is unchanged
+ * (rule 3). */
 static annal_status put_reference(struct buf *out, annal_slice data, annal_slice member,
                                   const char *field, const char *media_type,
                                   const annal_artifact_info *info)
@@ -92,7 +92,8 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
     content = value;
     if (*value.ptr == '"') {
         status = annal__json_decode(value, &text, &half);
-        if (!half) { /* with half a surrogate pair, the string is stored as JSON (rule 2) */
+        /* store the text; a string with half a surrogate pair is stored as JSON (rule 2) */
+        if (!half) {
             content = annal__buf_slice(&text);
             media_type = "text/plain";
         }

@@ -107,8 +107,8 @@ annal_status annal__artifact_write(const struct io *io, int fd, const char *path
 
 /* ---- Reading ---- */
 
-/* Decompress the content of `in`, and pass it to fn. *ended is set when the zstd frame is complete;
- * then no bytes may follow. */
+/* Decompress the bytes in stream->in, and pass the content to fn. *ended is set when the zstd frame
+ * is complete; then no bytes may follow in the file. */
 static annal_status unpack_piece(struct stream *stream, ZSTD_DCtx *zstd, annal_artifact_sink fn,
                                  void *arg, bool *ended, annal_error *err)
 {

@@ -28,7 +28,7 @@ struct artifact_names {
     bool no_memory;
 };
 
-/* List the names in a directory; no names if it does not exist. */
+/* List the names in STORE/artifacts or in a directory below it; none if it does not exist. */
 annal_status annal__artifact_names(const annal_store *store, const char *path,
                                    struct artifact_names *out_names, annal_error *err);
 void annal__artifact_names_done(struct artifact_names *names);

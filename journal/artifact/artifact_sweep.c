@@ -42,7 +42,7 @@ struct item {
     bool named;
 };
 
-/* A journal, and the position up to which it was read. */
+/* A journal, and the position up to which this sweep has read it. */
 struct seen {
     char *session;
     annal_position next;
@@ -140,7 +140,8 @@ static void mark_hashes(struct walk *walk, annal_slice data)
         size_t begin = at + HEX;
         while (begin > at && annal__is_hex(data.ptr[begin - 1]))
             begin--;
-        if (begin > at) { /* the character at begin - 1 is not a hex digit */
+        /* no hash begins before `begin`: the character before it is not a hex digit */
+        if (begin > at) {
             at = begin;
             continue;
         }
@@ -338,7 +339,8 @@ static annal_status sweep_all(struct sweep *sweep)
     annal_status status = list_items(walk);
     if (status >= 0 && walk->count > 0)
         status = annal_store_sessions(walk->store, visit, walk, walk->err);
-    walk->sorted = walk->seen_count; /* annal_store_sessions() has visited the sessions in order */
+    /* these entries of `seen` are sorted: annal_store_sessions() visits the sessions in order */
+    walk->sorted = walk->seen_count;
     if (status >= 0 && !sweep->options->dry_run)
         status = annal__artifact_lock(walk->store, LOCK_EX, &lock, walk->err);
     if (status >= 0 && walk->count > 0)
@@ -401,8 +403,8 @@ static int drop_one(void *arg, const annal_artifact_info *info)
     return status;
 }
 
-/* Remove the artifacts of a session, unless it exists. Under the lock, no process has stored an
- * artifact for this session without having appended its event. */
+/* Remove the artifacts of a session, unless the session exists. Under the lock, no process has
+ * stored an artifact for this session without having appended its event. */
 annal_status annal__artifact_drop(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);

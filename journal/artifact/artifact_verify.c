@@ -16,8 +16,8 @@
 #define PATH_MEMBER "\"path\":\""
 #define FOLDER      "artifacts/"
 
-/* Read the artifact that a path names; rest begins with the path, which ends with a quote. Return
- * false if it is not the path of an artifact. */
+/* Read which artifact a path names: its session, and its hash as hex digits. rest begins with the
+ * path, which ends with a quote. Return false if it is not the path of an artifact. */
 static bool read_path(annal_slice rest, annal_slice *out_session, const char **out_hex)
 {
     uint8_t sha256[SHA256_BYTES];
@@ -51,7 +51,9 @@ annal_status annal__artifact_references(annal_slice data, annal__artifact_refere
             break;
         at = found + len;
         if (found > data.ptr && found[-1] == '\\')
-            continue; /* the text is within a string: it is not a member of the data */
+            /* the quote is escaped: PATH_MEMBER is within a string here, and is not a member of the
+             * data */
+            continue;
         if (read_path((annal_slice){at, (size_t)(end - at)}, &session, &hex))
             status = fn(arg, session, (annal_slice){hex, HEX}, err);
     }

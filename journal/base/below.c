@@ -39,8 +39,8 @@ static annal_status fail_errno(annal_error *err, const char *what, const char *r
     return status;
 }
 
-/* Fail because the first len bytes of path could not be opened: with the error of rule (2) if they
- * name a symbolic link, else with the reason in errno. */
+/* Fail because the first len bytes of path could not be opened: with a message that names the
+ * symbolic link if they are the path of one (rule 2 of below.h), else with the reason in errno. */
 static annal_status fail(const struct below *below, int folder, const char *name, const char *path,
                          size_t len, const char *what, annal_error *err)
 {
@@ -187,7 +187,7 @@ annal_status annal__below_open_file(const struct below *below, const char *path,
                       mode != NULL ? mode->file : 0);
     if (file < 0 || fstat(file, &info) < 0) {
         status = fail(below, folder, name, path, strlen(path), what, err);
-    } else if (!S_ISREG(info.st_mode)) { /* rule (4) */
+    } else if (!S_ISREG(info.st_mode)) { /* a FIFO, for instance, is not read (rule 4 of below.h) */
         status = annal__fail(
             err, ANNAL_ERR_IO, "%s '%s/%s': the path names %s, not a file", what, below->root, path,
             S_ISDIR(info.st_mode) ? "a directory" : "a pipe, a socket or a device");

@@ -58,9 +58,9 @@ annal_status annal__below_delete(const struct below *below, const char *path, bo
                                  annal_error *err);
 
 /*
- * Open a regular file (rule 4): flags is O_RDONLY, or O_RDWR | O_CREAT | O_EXCL to create it.
- * ANNAL_ERR_NOTFOUND if it does not exist; ANNAL_ERR_CONFLICT if it should be created and
- * exists.
+ * Open a regular file; fail if the path names anything else, such as a FIFO (rule 4). flags is
+ * O_RDONLY, or O_RDWR | O_CREAT | O_EXCL to create it. ANNAL_ERR_NOTFOUND if it does not exist;
+ * ANNAL_ERR_CONFLICT if it should be created and exists.
  */
 annal_status annal__below_open_file(const struct below *below, const char *path, int flags,
                                     const struct below_mode *mode, int *out_fd, annal_error *err);

@@ -79,8 +79,8 @@ annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
     }
     if (was_empty) /* after a failure, a buf that was empty needs no annal__buf_done() */
         annal__buf_done(buf);
-    else if (buf->cap > buf->len) /* so that a string from annal__buf_cstr() stays valid */
-        buf->ptr[buf->len] = '\0';
+    else if (buf->cap > buf->len)
+        buf->ptr[buf->len] = '\0'; /* a string that annal__buf_cstr() has returned stays valid */
     return status;
 }
 

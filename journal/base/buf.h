@@ -32,7 +32,7 @@ void annal__buf_clear(struct buf *buf); /* keeps the memory */
 /* Free the memory of buf, which is empty and usable afterwards. */
 void annal__buf_done(struct buf *buf);
 
-annal_slice annal__buf_slice(const struct buf *buf); /* valid until the buf changes */
+annal_slice annal__buf_slice(const struct buf *buf); /* the contents; valid until buf changes */
 
 /* Return the contents as a string: writes a NUL after them, which is not counted in len. NULL: out
  * of memory, or beyond the limit. */

@@ -89,8 +89,9 @@ int64_t annal__calendar_wall(int64_t time_us)
 
 /* ---- Hours ---- */
 
-/* An hour begins and ends where the clock changes within it, unless the clock shows the same hour
- * after the change. */
+/* hour_begin() returns the first instant of the hour that contains `at`, and hour_end() the first
+ * instant after this hour. An hour begins and ends where the clock changes within it, unless the
+ * clock shows the same hour after the change. */
 static int64_t hour_begin(int64_t at)
 {
     const int64_t wall = wall_s(at);
@@ -120,7 +121,7 @@ static int64_t month_wall(int64_t month)
     char text[sizeof "-2147483648-00-01"];
     int64_t wall_us = 0;
     snprintf(text, sizeof text, "%04d-%02d-01", (int)(month / 12), (int)(month % 12 + 1));
-    /* the first month of the year 10000 has no text */
+    /* annal_time_parse() refuses the year 10000, whose first month follows the year 9999 */
     if (annal_time_parse(annal_slice_of(text), &wall_us, NULL) < 0)
         return month_wall(month - 1) + 31 * DAY_S;
     return wall_us / US;

@@ -29,13 +29,14 @@ int64_t annal__calendar_instant(int64_t wall_us);
 /* Return what the local clock shows at an instant, as if it were UTC. */
 int64_t annal__calendar_wall(int64_t time_us);
 
-/* Return the first instant of the period that contains an instant, and the first instant after this
- * period. */
+/* annal__calendar_period_begin() returns the first instant of the period that contains an instant,
+ * and annal__calendar_period_end() the first instant after this period. */
 int64_t annal__calendar_period_begin(enum period period, int64_t time_us);
 int64_t annal__calendar_period_end(enum period period, int64_t time_us);
 
 /* Write the name of the period that contains an instant: "2026-03-02T09", "2026-03-02", "2026-W10"
- * or "2026-03". Names sort in the order of the periods. */
+ * or "2026-03". Names sort in the order of the periods. PERIOD_NAME_BYTES is enough for a name and
+ * a NUL. */
 #define PERIOD_NAME_BYTES 24
 void annal__calendar_period_name(enum period period, int64_t time_us, char out[PERIOD_NAME_BYTES]);
 

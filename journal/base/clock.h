@@ -17,8 +17,8 @@ extern const struct clock annal__system_clock;
 /* Return the monotonic time of the system, for code in which tests do not replace the clock. */
 int64_t annal__clock_monotonic_us(void);
 
-/* Return the present time, but at least last_us, unless last_us is five minutes or more ahead of
- * it: then the clock was corrected. */
+/* Return the later of the present time and last_us. But if last_us is five minutes or more after
+ * the present time, the clock was corrected: then return the present time. */
 int64_t annal__clock_after(const struct clock *clock, int64_t last_us);
 
 /* Limit a time to the years 0000 to 9999, which its text can express. */

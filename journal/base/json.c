@@ -169,7 +169,7 @@ static json_fault check_string(struct check *check)
             if (fault != JSON_VALID)
                 return fault;
         } else if (*check->at >= 0x80) {
-            do { /* characters outside ASCII usually follow each other */
+            do { /* such a character is usually followed by others, which are checked here, too */
                 if (check->end - check->at < UTF8_BYTES_MAX)
                     (void)read_on(check);
                 size_t length = annal__json_utf8_length(check->at, check->end);

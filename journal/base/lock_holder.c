@@ -55,8 +55,8 @@ static uint32_t look_for_holder(const struct stat *file, bool writes)
     return best.pid;
 }
 
-/* The list is read up to TRIES times, because the kernel returns it a page at a time, and skips a
- * line if locks before it are released in the meantime. */
+/* /proc/locks is read up to TRIES times, because the kernel returns it a page at a time, and skips
+ * a line if locks before it are released in the meantime. */
 uint32_t annal__lock_holder_of(const struct stat *file, bool writes)
 {
     uint32_t pid = 0;

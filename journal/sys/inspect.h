@@ -39,7 +39,8 @@ typedef struct annal__log_info {
     const char *what;          /* what is damaged; static; NULL: nothing */
 } annal__log_info;
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive the state of a commit log. Return 0 to continue; any other value stops, and is
+ * returned. */
 typedef int (*annal__log_info_fn)(void *arg, const annal__log_info *info);
 
 /*

@@ -37,7 +37,8 @@ bool annal__sources_read_name(const char *text, annal__source_name *out);
 ANNAL_MUST_CHECK annal_status annal__sources_open(annal_store *store, int operation, int *out_fd,
                                                   annal_error *err);
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive a copy of a log: the name of its file, as text and parsed. Return 0 to continue; any
+ * other value stops, and is returned. */
 typedef int (*annal__sources_fn)(void *arg, const char *text, const annal__source_name *name);
 
 /* Call fn for each copy of a log of this session, or of all sessions if session is empty; the

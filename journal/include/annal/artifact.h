@@ -57,7 +57,8 @@ annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifac
 
 /* ---- Reading ---- */
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive a piece of the content of an artifact. Return 0 to continue; any other value stops, and
+ * is returned. */
 typedef int (*annal_artifact_sink)(void *arg, annal_slice piece);
 
 /*
@@ -81,7 +82,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_get(annal_store *store, a
                                                            annal_slice *out_content,
                                                            annal_error *err);
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive an artifact. Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_artifact_fn)(void *arg, const annal_artifact_info *info);
 
 /*

@@ -50,15 +50,20 @@ typedef enum annal_status {
     /* another process or thread uses what the call needs, such as the session, and did not release
      * it in time */
     ANNAL_ERR_BUSY = -6,
-    ANNAL_ERR_LIMIT = -7, /* larger than a documented limit */
-    /* the handle failed earlier, or belongs to the parent process */
+    ANNAL_ERR_LIMIT = -7, /* a value is larger than a documented limit */
+    /* the object failed earlier, or was opened by the parent process, before fork() */
     ANNAL_ERR_CLOSED = -8,
-    ANNAL_ERR_CONFLICT = -9, /* expected_seq or the id does not match the session */
+    /* the session is not as the caller expects: for instance another last seq, or another event
+     * with the same id */
+    ANNAL_ERR_CONFLICT = -9,
     /* storage failed during an append: reopen the store to learn the result */
     ANNAL_ERR_UNKNOWN = -10,
-    ANNAL_ERR_UNSUPPORTED = -11, /* network filesystem, or written by a newer version */
-    ANNAL_ERR_SQL = -12,         /* a query or a pack is wrong; the message contains SQLite's */
-    ANNAL_ERR_REFUSED = -13 /* a guard of a pack refused, with its sentence; or a lease has ended */
+    /* the store is on a network filesystem, or a newer version wrote it */
+    ANNAL_ERR_UNSUPPORTED = -11,
+    ANNAL_ERR_SQL = -12, /* a query or a pack is wrong; the message contains SQLite's message */
+    /* a guard of a pack refused the append, and its sentence is the message; or the session's lease
+     * does not allow it */
+    ANNAL_ERR_REFUSED = -13
 } annal_status;
 
 /* Return the name of a status, for instance "conflict". Static. Any thread. */

@@ -59,8 +59,8 @@ typedef struct annal_draft {
     annal_slice data;
     annal_slice id;    /* optional: makes the append exactly-once; see annal_writer_append() */
     annal_slice cause; /* optional: "session:seq" */
-    /* 0: the present time, but never before the session's last event. Imports set it, with
-     * ANNAL_TS() */
+    /* time of the event; 0: the present time, but never before the session's last event. Imports
+     * set it, with ANNAL_TS() */
     int64_t ts_us;
     /* format of data, whatever the format of the journal; default: JSON */
     annal_format data_format;

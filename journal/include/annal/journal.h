@@ -14,7 +14,7 @@ extern "C" {
 typedef struct annal_writer annal_writer;
 
 typedef struct annal_writer_options {
-    annal_level level; /* default: the level of the store */
+    annal_level level; /* level of the writer's appends; default: the level of the store */
     /* time in ms to wait for a process that owns the session; default: the wait_ms of the store */
     uint32_t wait_ms;
     /* format of the journal, if the first append creates it; default: the store's. An existing
@@ -47,7 +47,7 @@ typedef enum annal_expect {
 } annal_expect;
 
 typedef struct annal_append_options {
-    annal_level level; /* default: the level of the writer */
+    annal_level level; /* level of this append; default: the level of the writer */
     annal_expect expect;
     uint64_t expected_seq; /* with ANNAL_EXPECT_SEQ; otherwise 0 */
     /* the hash that the last event must get; with another hash nothing is appended
@@ -149,7 +149,8 @@ typedef struct annal_damage {
     uint64_t length;
     /* whether an event is lost; if not, only a newline, a hash or the header is damaged */
     bool event_lost;
-    const char *what; /* static, a phrase: "the line does not match its hash" */
+    /* what is damaged, a static phrase, such as "the line does not match its hash" */
+    const char *what;
 } annal_damage;
 
 /*
@@ -281,7 +282,7 @@ typedef struct annal_lineage_part {
     uint64_t h;
 } annal_lineage_part;
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive a part of a history. Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_lineage_fn)(void *arg, const annal_lineage_part *part);
 
 /*
@@ -376,8 +377,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
 /* Events that could not be copied. */
 typedef struct annal_gap {
     uint64_t first_seq;
-    uint64_t last_seq; /* 0: unknown, because no intact event follows */
-    uint64_t offset;   /* offset of the first damaged bytes in the damaged journal */
+    /* seq of the last missing event; 0: unknown, because no intact event follows */
+    uint64_t last_seq;
+    uint64_t offset; /* offset of the first damaged bytes in the damaged journal */
     uint64_t bytes;
     const char *what; /* why the missing events could not be copied, a static phrase */
 } annal_gap;
@@ -387,7 +389,7 @@ typedef void (*annal_gap_fn)(void *arg, const annal_gap *gap);
 typedef struct annal_repair_result {
     uint64_t events;     /* number of copied events */
     uint64_t gaps;       /* number of places where events are missing */
-    uint64_t gap_events; /* number of gap events in their place */
+    uint64_t gap_events; /* number of events of type annal.gap in these places */
     uint64_t lost_bytes; /* number of damaged bytes in these places */
     /* number of places where only a hash, a newline or the header was damaged */
     uint64_t mended;

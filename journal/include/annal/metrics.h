@@ -43,14 +43,15 @@ typedef struct annal_metrics {
     uint64_t refused;       /* appends that were refused: nothing was written */
     uint64_t unknown;       /* appends with an unknown result, because storage failed during them */
     uint64_t stopped;       /* store objects that accepted no more work after storage failed */
-    uint64_t behind;        /* times that a journal could not be written at once */
+    /* times that a write to a journal failed, so that its events waited in the commit log */
+    uint64_t behind;
     uint64_t checkpoints;
     uint64_t opens; /* times that the store was opened for writing */
     /* sessions that could not be opened for appends: damaged, or in use for too long */
     uint64_t refused_opens;
     /* commit logs of dead processes whose events were copied to the journals */
     uint64_t recoveries;
-    uint64_t recovered_groups; /* groups of events in the commit logs that recoveries counts */
+    uint64_t recovered_groups; /* groups of events in the commit logs that `recoveries` counts */
     /* bytes cut from the ends of journals, and kept under events/.torn */
     uint64_t torn_bytes;
 

@@ -27,10 +27,10 @@ typedef enum annal_level {
     /* at once; the events are durable within batch_ms, or when annal_sync() returns */
     ANNAL_LEVEL_BATCH = 2,
     /*
-     * after the events are in the page cache: they survive the end of the process. A power cut
-     * leaves only the first of them. For much data in few sessions: it is written once, and
-     * annal_sync() makes it durable. For many sessions batch is faster, because at level os each
-     * new journal costs a sync
+     * after the events are in the page cache: they survive the end of the process. After a power
+     * cut, only the events before the first lost event remain. For much data in few sessions: it is
+     * written once, and annal_sync() makes it durable. For many sessions batch is faster, because
+     * at level os each new journal costs a sync
      */
     ANNAL_LEVEL_OS = 3
 } annal_level;
@@ -129,10 +129,10 @@ typedef struct annal_session_info {
     uint64_t last_seq;
     int64_t last_ts_us; /* time of the last event; 0 if this journal has no valid event */
     uint64_t last_h;    /* hash of the last event, or of the header if the journal has no event */
-    /* end of the last valid event; less than bytes if other bytes follow it */
+    /* offset of the end of the last valid event; less than `bytes` if other bytes follow it */
     uint64_t end_offset;
-    /* whether these bytes are a piece of an event that a crash left, which the next owner cuts
-     * off */
+    /* whether the bytes from end_offset on are a piece of an event that a crash left, which the
+     * next owner cuts off */
     bool torn;
     /*
      * For a fork: the session whose journal contains event fork_seq, the last event that the two
@@ -156,7 +156,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_info_get(annal_store *stor
                                                                annal_session_info *out_info,
                                                                annal_error *err);
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive a session, and the size of its journal. Return 0 to continue; any other value stops, and
+ * is returned. */
 typedef int (*annal_session_fn)(void *arg, annal_slice session, uint64_t journal_bytes);
 
 /*

@@ -28,7 +28,7 @@ typedef struct annal_moment {
 typedef struct annal_replay_options {
     const annal_pack *const *packs; /* default: the core pack; the packs must outlive the state */
     size_t pack_count;
-    bool no_snapshots; /* whether to fold from event 1 */
+    bool no_snapshots; /* whether to ignore snapshots, and fold from event 1 */
 } annal_replay_options;
 
 /* How a state was computed. */

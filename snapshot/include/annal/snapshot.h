@@ -22,7 +22,7 @@ extern "C" {
 /* When a snapshot is due: as soon as one of these distances from the last snapshot is reached. 0
  * means the default. */
 typedef struct annal_snapshot_policy {
-    uint64_t every_events; /* number of events; default 1,000 */
+    uint64_t every_events; /* distance in events; default 1,000 */
     uint64_t every_bytes;  /* distance in bytes of the journal; default 8 MiB */
     /* distance in ms, if at least one event was appended; default 300,000 (five minutes) */
     uint64_t every_ms;
