@@ -34,7 +34,8 @@ struct core_event {
 
 /* The rows that the index writes in addition to what every follower writes; see event_index.c. */
 struct core_rows {
-    sqlite3_stmt *insert_event, *insert_events; /* INSERT of one row, and of CORE_EVENTS_MAX rows */
+    /* INSERT of one row into event_index, and of CORE_EVENTS_MAX rows */
+    sqlite3_stmt *insert_event, *insert_events;
     sqlite3_stmt *add_count;
     /* rows of the current session that are not written yet; the counts are of the current session,
      * too */

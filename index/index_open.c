@@ -18,9 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* When the task runs: after 20 ms without an append, or a second after the first append. Agents
- * append in bursts, and indexing should not run during a burst. */
-#define FOLLOW_QUIET_MS  20
+/* time in ms without an append after which the background task runs: agents append in bursts, and
+ * indexing should not run during a burst */
+#define FOLLOW_QUIET_MS 20
+/* time in ms after the first append of a burst at which the task runs even if appends continue */
 #define FOLLOW_LATEST_MS 1000
 #define FOLLOW_PERIOD_MS 200 /* maximum time in ms of one round of the task */
 

@@ -70,7 +70,7 @@ struct backup {
 
 /* ---- Files ---- */
 
-/* Copy STORE/file->path, and add it to the manifest. */
+/* Copy STORE/file->path to the same path in the backup, and add it to the manifest. */
 static annal_status copy_listed(struct backup *backup, struct backup_file *file, uint64_t bytes)
 {
     const struct io *io = backup->copying.io;
@@ -524,7 +524,8 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
         goto done;
     }
     status = annal__io_make_private_dir(io, target.ptr, err);
-    if (status >= 0) /* a directory is a store if it contains events/ */
+    /* create events/ even if the backup has no journal: only a directory with events/ is a store */
+    if (status >= 0)
         status = annal__backup_make_parents(io, target.ptr, "events/", err);
     if (status >= 0)
         status = restore_files(copying, manifest, directory, target.ptr, result, err);

@@ -25,7 +25,7 @@ annal_status annal__backup_manifest_end(struct buf *out, uint64_t files, uint64_
 
 struct manifest {
     struct buf text;
-    const char *at; /* begin of the next line */
+    const char *at; /* beginning of the next line to read in text */
     uint64_t files; /* number of files, according to the last line of the manifest */
     uint64_t bytes; /* size of all files, according to the last line of the manifest */
 };

@@ -105,8 +105,8 @@ done:
     return status;
 }
 
-/* Return whether a path in the manifest is below a directory of ours in the backup, and has no
- * hidden parts or "..". */
+/* Return whether a path in the manifest is below events/, artifacts/, packs/, cursors/ or sources/,
+ * and has no hidden parts or "..". */
 static bool is_path(const char *path)
 {
     for (const char *at = path; *at != '\0'; at++)

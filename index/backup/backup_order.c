@@ -23,7 +23,8 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     if (annal_session_info_get(listing->store, session, &info, NULL) < 0) {
         if (annal__stray_is(listing->store, session))
             return 0;
-        info.fork_seq = 0; /* copying this session will fail, and report the reason */
+        /* the journal cannot be read: list it nevertheless, and let copying it report the reason */
+        info.fork_seq = 0;
     }
     struct backup_session *last = annal__array_add(&order->list, &order->count, sizeof *last);
     if (last == NULL)
@@ -70,7 +71,7 @@ annal_status annal__backup_note_parent(annal_store *store, const annal_session_i
     entry->parent = NULL;
     if (fork->fork_session[0] == '\0' ||
         annal_session_info_get(store, annal_slice_of(fork->fork_session), &parent, NULL) < 0)
-        return ANNAL_OK; /* a fork without its parent is copied, too */
+        return ANNAL_OK; /* not a fork, or its parent cannot be read: no parent is recorded */
     entry->parent = annal__strndup(fork->fork_session, strlen(fork->fork_session));
     if (entry->parent == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "list the sessions to copy: out of memory");

@@ -222,7 +222,8 @@ int annal__allowed_select(void *arg, int action, const char *first, const char *
     case SQLITE_SELECT:
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
-    /* SQLite does not call the authorizer for the pragma that the table pragma_NAME runs */
+    /* a table pragma_NAME runs PRAGMA NAME without a call of the authorizer, so NAME is checked
+     * here */
     case SQLITE_READ:
         if (sqlite3_strnicmp(first, pragma, sizeof pragma - 1) != 0 ||
             annal__allowed_pragma(first + sizeof pragma - 1)) {

@@ -12,11 +12,11 @@ bool annal__allowed_pragma(const char *name);
 
 /* The restrictions of one statement that only reads, from its compilation to its end. */
 struct allowed {
-    /* further functions, each ended by \0, with another \0 after the last; or NULL */
+    /* SQL functions that the statement may call besides those that allowed.c lists, each ended by
+     * \0, with another \0 after the last; or NULL */
     const char *functions;
     bool refused;
-    /* whether the statement reads the tables of indexed events or their counts, and not the table
-     * events */
+    /* whether the statement reads event_index or _counts, which leave out damaged events */
     bool counts;
     char what[120]; /* kind and name of what was refused; empty: a write was refused */
 };

@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #define INSTRUCTIONS 1000 /* number of instructions of SQLite between checks of time and memory */
-/* time between checks of the size of temporary files, which need a walk over all descriptors */
+/* time in us between two checks of the size of temporary files, which look at all descriptors of
+ * this process */
 #define LOOK_US 100000
-/* a value may take a quarter of the memory limit: functions hold several values at once */
+/* one value in SQL may take a quarter of the memory limit: SQL functions hold several at once */
 #define VALUE_SHARE 4
 
 /*

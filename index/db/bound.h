@@ -21,8 +21,10 @@ struct bound {
     int64_t left_us;
     int64_t begun_us; /* time at which the step began */
     int64_t looked_us;
-    int64_t memory;   /* number of bytes of memory that SQLite used when the limit began */
-    int length;       /* limit for the length of values that was set before */
+    int64_t memory; /* number of bytes of memory that SQLite used when the limit began */
+    /* SQLite's limit for the length of a value before annal__bound_begin(), which
+     * annal__bound_end() sets again */
+    int length;
     const char *what; /* name of the option whose limit was exceeded, or NULL */
 };
 

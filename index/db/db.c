@@ -146,8 +146,9 @@ done:
 }
 
 /*
- * Run a query about the functions of db, and append the first column of its rows to out. known:
- * value of its parameter, with each row then ended by \0; or NULL for a query without a parameter.
+ * Run a query whose rows are names of SQL functions of db, or one list of them, and append its
+ * first column to out. known: value of the query's parameter; each row is then followed by \0 in
+ * out. NULL: the query has no parameter.
  */
 static annal_status ask_functions(sqlite3 *db, const char *sql, const struct buf *known,
                                   struct buf *out, annal_error *err)

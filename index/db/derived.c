@@ -92,8 +92,8 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
                                                  flags | SQLITE_OPEN_READWRITE, &derived->db, err);
     if (status < 0)
         return status;
-    /* Temporary storage in memory: otherwise SQLite writes its statement journal into a file, page
-     * by page, from the first 64 KiB of a transaction on. */
+    /* temp_store = MEMORY, because SQLite would otherwise write its statement journal into a file,
+     * page by page, from the first 64 KiB of a transaction on. */
     char sql[160];
     snprintf(sql, sizeof sql,
              "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; "
@@ -155,7 +155,8 @@ static enum moved was_moved(const struct derived *derived)
     if (sqlite3_file_control(derived->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved)
         return MOVED;
-    /* -wal and -shm prove nothing if other programs write the file: derived.c, rule (8) */
+    /* other programs may create and delete -wal and -shm at any time, so these files do not show
+     * whether the database was replaced: rule (8) */
     if (derived->rollback)
         return IN_PLACE;
     return annal__file_is_same(annal__file_id(derived_io(derived), derived->path, "-wal"),
@@ -260,7 +261,7 @@ static const char *lock_place(const struct derived *derived)
     return derived->private ? NULL : annal_store_path(derived->store);
 }
 
-/* Take the lock. Waits until the deadline, but no longer than the store may wait
+/* Take the lock of the database. Waits until the deadline, but no longer than the store may wait
  * (annal__store_may_wait()). */
 static annal_status take_lock(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
@@ -280,7 +281,7 @@ static bool gives_up(const struct derived *derived, int64_t deadline_us)
     return annal__deadline_passed(deadline_us) || annal__store_may_wait(derived->store, 1) <= 0;
 }
 
-/* Roll back, unless SQLite already did so because of the failure. */
+/* Roll back the writer's transaction, unless SQLite already did so because of a failure. */
 static void roll_back(struct derived *derived)
 {
     if (derived->ops->undone != NULL)
@@ -334,8 +335,8 @@ static annal_status begin_transaction(struct derived *derived, annal_error *err)
     annal_status status = try_transaction(derived, &current, err);
     if (status < 0 || current)
         return status;
-    /* another process rebuilt the tables from a different version of their text, so open the file
-     * again */
+    /* another process rebuilt the tables from a different version of their SQL text, so open the
+     * file again */
     close_writer(derived);
     status = try_transaction(derived, &current, err);
     if (status >= 0 && !current)
@@ -360,7 +361,8 @@ static annal_status begin_once(struct derived *derived, int64_t deadline_us, ann
             status = begin_transaction(derived, err);
     }
     annal__patience_unlimit(&derived->patience, &limit);
-    if (status == ANNAL_ERR_IO) /* the file may have been deleted while it was being opened */
+    /* the file may have been deleted while it was being opened: the next attempt opens it again */
+    if (status == ANNAL_ERR_IO)
         close_writer(derived);
     if (status < 0)
         annal__index_lock_give(&derived->lock);
@@ -579,7 +581,8 @@ void annal__derived_done(struct derived *derived)
         return;
     if (derived->db != NULL)
         annal__derived_rest(derived);
-    /* no thread of this process uses the writer any more; another process may hold the lock */
+    /* close the writer even if annal__derived_rest() did not, because another process holds the
+     * lock: no thread of this process uses the writer any more */
     close_writer(derived);
     annal__readers_done(&derived->readers);
     annal__db_close(derived->keep);

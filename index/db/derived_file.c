@@ -80,7 +80,7 @@ static annal_status read_header(const struct derived *derived, sqlite3 *db, enum
         *out = version == derived->user_version ? OURS : STALE;
     else
         *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
-    /* a file without hashes of pages, written by an older program */
+    /* an older program wrote the file without hashes of its pages: it must be rebuilt */
     if (*out != FOREIGN && !annal__page_proof_holds(db))
         *out = STALE;
     return ANNAL_OK;

@@ -79,7 +79,8 @@ static annal_status open_reader(struct derived *derived, const char *uri, struct
             err, ANNAL_ERR_CORRUPT,
             "the tables of the database '%s' were written by a different version of annal",
             derived->path);
-    if (derived->private || derived->rollback) /* its lock would stop writers */
+    /* the lock of a read transaction would stop writers of this database */
+    if (derived->private || derived->rollback)
         annal__db_rollback(db);
     if (status == ANNAL_ERR_BUSY)
         status = annal__derived_fail_locked(derived, err);
@@ -104,10 +105,8 @@ static annal_status immutable_uri(const struct derived *derived, struct buf *uri
     return ANNAL_OK;
 }
 
-/*
- * On read-only media a WAL database can be opened only as immutable, and then without the content
- * of its WAL.
- */
+/* Open the file of a read-only store. On read-only media a WAL database can be opened only as
+ * immutable, and then without the content of its WAL. */
 static annal_status open_frozen(struct derived *derived, struct opened *out, annal_error *err)
 {
     struct buf uri = {0};

@@ -101,7 +101,7 @@ annal_status annal__files_remove(const struct io *io, const char *database, anna
     return status < 0 ? status : remove_satellites(io, database, err);
 }
 
-/* Find the first of .foreign, .foreign2, … that does not exist. */
+/* Find the first of the paths database.foreign, database.foreign2, … that does not exist. */
 static annal_status find_free_name(const struct io *io, const char *database, struct buf *out,
                                    annal_error *err)
 {

@@ -146,7 +146,11 @@ static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values
 
 static void sql_session_id(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    /* A parent sorts before its sub-agents, whose ids are the parent's id, a dot, and more. */
+    /*
+     * The first id that begins with ?1, and whether it is unique: it equals ?1, or all other ids
+     * that begin with ?1 are its sub-agents. A parent sorts before its sub-agents, whose ids are
+     * the parent's id, a dot, and more.
+     */
     static const char select[] =
         "WITH found AS (SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || char(0x10ffff)) "
         "SELECT id, id = ?1 OR NOT EXISTS (SELECT 1 FROM found WHERE id <> least AND "

@@ -17,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NOTE_MAGIC 0x31746f6e6c6e6e61u /* the bytes "annlnot1", by which a note is recognized */
+/* the bytes "annlnot1", with which a note in the lock's file begins */
+#define NOTE_MAGIC 0x31746f6e6c6e6e61u
 
 annal_status annal__index_lock_init(struct index_lock *lock, const struct io *io, const char *name,
                                     annal_error *err)
@@ -94,11 +95,12 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
 
 /* ---- Waiters, rule 6 ---- */
 
-#define WORD_AT      4096 /* offset of the waiter's time in the lock's file */
+/* offset in the lock's file of the time at which a process last waited for the lock */
+#define WORD_AT      4096
 #define STAY_AWAY_MS 25
 
-/* Write the time of this wait into the lock's file. A failure is ignored: it only delays the
- * waiter. */
+/* Write the current time into the lock's file, so that its holder sees that this process waits. A
+ * failure is ignored: it only delays the waiter. */
 static void leave_word(const struct index_lock *lock)
 {
     const struct io *io = lock->io;
@@ -213,7 +215,7 @@ bool annal__index_lock_note_write(struct index_lock *lock, struct lock_note *not
     return true;
 }
 
-/* Remove the note from the file by truncating it, which needs no space on a full disk. */
+/* Remove the note by truncating the lock's file, which needs no space on a full disk. */
 void annal__index_lock_note_wipe(struct index_lock *lock)
 {
     const struct io *io = lock->io;

@@ -55,10 +55,11 @@ struct index_lock {
 struct lock_note {
     uint64_t magic;
     uint8_t boot[16];
-    uint64_t packs;         /* hash of the enabled packs */
-    int64_t database;       /* id in the stamp of the database */
-    int64_t transactions;   /* number of commits in the stamp; the database has at least as many */
-    uint32_t session_bytes; /* length of session; 0: no append is running */
+    uint64_t packs;       /* hash of the files in packs/: pack_set.seen */
+    int64_t database;     /* id in the stamp of the database */
+    int64_t transactions; /* number of commits in the stamp; the database has at least as many */
+    /* length of session, whose append is running; 0: no append is running */
+    uint32_t session_bytes;
     char session[ANNAL_SESSION_ID_BYTES_MAX + 4];
     uint64_t hash; /* hash of the members above */
 };

@@ -13,7 +13,7 @@
 
 enum pages { UNKNOWN, PROVEN, PLAIN };
 
-/* The hashes of one file. It is placed in memory after the file of the VFS. */
+/* The check of one open file's page hashes. It is placed in memory after the file of the VFS. */
 struct proof {
     sqlite3_io_methods methods; /* methods of the VFS, except for xRead and xWrite */
     const sqlite3_io_methods *own;

@@ -34,10 +34,11 @@ struct patience_limit {
 };
 
 struct patience {
-    sqlite3_vfs vfs; /* the VFS of rule (2), whose zName is name */
+    sqlite3_vfs vfs; /* the VFS with our sleep (rule 2); its zName is name */
     char name[40];
-    annal_store *store;      /* the store to which the database belongs; NULL: none */
-    const uint32_t *wait_ms; /* longest wait in milliseconds; NULL: nothing was set up */
+    annal_store *store; /* the store to which the database belongs; NULL: none */
+    /* longest wait in milliseconds; NULL: annal__patience_init() was not called, or failed */
+    const uint32_t *wait_ms;
     /* whether pages of files that are opened from now on have hashes: page_proof.h */
     atomic_bool proves;
     /* sleep of the copied VFS; NULL: the default VFS is used unchanged (rule 2) */
@@ -63,7 +64,8 @@ const char *annal__patience_vfs(const struct patience *patience);
 /* Make a connection wait for locks of other connections: install the busy handler of rule (1). */
 void annal__patience_on(struct patience *patience, sqlite3 *db);
 
-/* Limit the waits of this thread (rule 3). Limits may be nested: the earliest deadline counts. */
+/* Limit all waits of this thread until annal__patience_unlimit() (rule 3). Limits may be nested:
+ * the earliest deadline counts. */
 void annal__patience_limit(struct patience *patience, struct patience_limit *limit,
                            int64_t deadline_us);
 void annal__patience_unlimit(struct patience *patience, struct patience_limit *limit);

@@ -44,7 +44,7 @@ annal_status annal__readers_init(struct readers *readers);
 /* Close the connections that are not lent. */
 void annal__readers_rest(struct readers *readers);
 
-/* Close all connections, at the end, when none is lent. */
+/* Close all connections before the database is closed, when none is lent. */
 void annal__readers_done(struct readers *readers);
 
 /* Take a kept connection whose file was not replaced (rule 1), or return NULL. Other kept

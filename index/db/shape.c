@@ -124,7 +124,7 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
                     "cannot compare the tables of a database of the index with the packs");
     shape->copy = text.ptr;
     if (status < 0)
-        annal__shape_done(shape); /* the objects refer to the copy of the text, so both are freed */
+        annal__shape_done(shape); /* free the objects with the text, to which they point */
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -140,7 +140,7 @@ void annal__shape_done(struct shape *shape)
 /* A row of sqlite_schema. */
 struct row {
     const char *type, *name, *table, *sql;
-    bool whole; /* whether each member is a text without a NUL inside */
+    bool whole; /* whether each of type, name, table and sql is a text without a NUL inside */
 };
 
 static annal_status prepare_rows(sqlite3 *db, const char *schema, sqlite3_stmt **out_stmt,
@@ -229,8 +229,8 @@ static annal_status fail_row(sqlite3 *db, const char *schema, const struct row *
                        sqlite3_db_filename(db, schema), row->type, row->name, what);
 }
 
-/* Record that an object of a pack differs from its part. Fails if the part must be unchanged, or if
- * no part contains the object and open is not set. */
+/* Set `differs` in each part that has another object with the name of this row. Fails if such a
+ * part must be unchanged, or if no part has such an object and open is not set. */
 static annal_status note_unknown(sqlite3 *db, const char *schema, const struct row *row,
                                  struct shape_part *parts, size_t count, bool open,
                                  annal_error *err)
@@ -281,8 +281,8 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
     return status;
 }
 
-/* Compose a statement that drops the first index, view or trigger that differs; *out_sql is NULL if
- * there is none. */
+/* Compose a statement that drops the first index, view or trigger in the database that equals no
+ * expected object; *out_sql is NULL if there is none. */
 static annal_status next_drop(sqlite3 *db, struct shape_part *parts, size_t count, char **out_sql,
                               annal_error *err)
 {

@@ -31,8 +31,9 @@ struct shape_object {
     const char *type; /* "table", "index", "view" or "trigger" */
     annal_slice name;
     annal_slice table; /* name of the table, also for an index or a trigger */
-    annal_slice head;  /* beginning of the statement, up to the name: "CREATE UNIQUE INDEX " */
-    annal_slice sql;   /* rest of the statement, from the name on */
+    /* beginning of its CREATE statement, up to the name: "CREATE UNIQUE INDEX " */
+    annal_slice head;
+    annal_slice sql; /* rest of its CREATE statement, from the name on */
 };
 
 struct shape {

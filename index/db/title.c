@@ -83,13 +83,14 @@ static bool joins(unsigned code)
 struct line {
     struct buf text;
     size_t chars;
-    size_t word_end;  /* length of the text up to the end of the last complete word */
-    size_t whole_end; /* length of the text up to the last place where it may be cut */
+    size_t word_end;  /* length of the title up to the end of its last complete word */
+    size_t whole_end; /* length of the title up to the last place where it may be cut */
     /* whether the last character was a zero-width joiner, which joins the next character to it */
     bool joined;
 };
 
-/* Append a character. Returns false if the line was full, and was cut, or memory ran out. */
+/* Append a character to a title. Returns false if the title was full, and was cut, or memory ran
+ * out. */
 static bool put(struct line *line, const char *bytes, size_t len, unsigned code)
 {
     if (!line->joined && !joins(code))
@@ -170,8 +171,9 @@ static annal_slice following_block(annal_slice text, annal_slice name, annal_sli
 }
 
 /*
- * Read one part of the wrapper of a command: its name, or the text after it. Returns true if *text
- * was moved past this part.
+ * Read one of the tags command-… in which an agent writes a command of its user: the name of the
+ * command goes to *command, and *text moves past the tag, or to the text in command-args. Returns
+ * false if text begins with something else.
  */
 static bool take_command(annal_slice *text, annal_slice *command)
 {

@@ -63,7 +63,7 @@ struct follower {
     sqlite3_stmt *put_settled, *drop_settled;
 };
 
-/* Prepare the statements of every follower on the writer's connection. */
+/* Prepare the statements that every follower has, on the writer's connection. */
 annal_status annal__follower_open(struct follower *follower, annal_error *err);
 void annal__follower_close(struct follower *follower);
 

@@ -42,8 +42,8 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
      * that the event belongs to this history. */
     if (status == ANNAL_OK)
         status = annal__lineage_check(store, reading->session, reading->proved, &why);
-    /* a damaged journal that is not a fork is a part, too: its errors are reported when it is
-     * read */
+    /* a damaged journal of a session that is not a fork is one part of the history: its errors are
+     * reported when it is read */
     bool plain = status == ANNAL_ERR_CORRUPT &&
                  annal_session_info_get(store, reading->session, &info, NULL) == ANNAL_OK &&
                  info.fork_session[0] == '\0';

@@ -43,11 +43,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROWS_MAX       50000
-#define BYTES_MAX      (64u << 20)
-#define SLICE_MS       500
-#define ATTEMPTS_MAX   5
-#define ROWS_PER_CLOCK 256 /* number of rows between two checks of the clock */
+#define ROWS_MAX     50000
+#define BYTES_MAX    (64u << 20)
+#define SLICE_MS     500
+#define ATTEMPTS_MAX 5
+/* number of rows between two checks whether the time of the transaction is up */
+#define ROWS_PER_CLOCK 256
 #define ROWS_PER_TURN  512
 #define ROWS_PER_YIELD 4
 
@@ -68,7 +69,7 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
                                annal_error *err)
 {
     if (batch->follower->pack != NULL)
-        return ANNAL_OK; /* damage is recorded in sessions.db only */
+        return ANNAL_OK; /* a pack records no damage: the follower of sessions.db does */
     annal_damage damage = annal_cursor_damage(cursor);
     const annal_index_finding finding = {.session = session,
                                          .seq = damage.seq,
@@ -149,7 +150,8 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     if (known)
         status = open_at(store, session, &from, out_cursor, &why);
     if (follower->tried != NULL && known && status < 0)
-        /* the trial's rows do not follow the indexed events: guard.c then rolls them back */
+        /* the journal cannot be continued at the cursor, so the rows of the event that was tried do
+         * not belong to it: guard.c then rolls them back */
         return ANNAL_ERR_CONFLICT;
     *out_fresh = status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND;
     if (*out_fresh) {
@@ -301,7 +303,8 @@ annal_status annal__indexer_batch(struct follower *follower, struct plan *plan,
     }
     if (must_match && derived->stamp.id != plan->stamp.id) {
         (void)annal__derived_end(derived, false, NULL);
-        /* ANNAL_ERR_CONFLICT is handled by the callers in this file and in plan.h */
+        /* the plan was made for another database, so its cursors do not count here: the caller
+         * makes another plan */
         return ANNAL_ERR_CONFLICT;
     }
     int64_t begun_us = annal__clock_monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
@@ -388,7 +391,7 @@ annal_status annal__indexer_run(struct follower *follower, const annal_slice *se
     *out_stuck = false;
     for (unsigned attempt = 1; again; attempt++) {
         struct plan plan = {0};
-        /* the plan below is made after any earlier emptying of the tables */
+        /* forget that the tables were emptied before: the plan is made after that */
         follower->was_emptied = false;
         status = annal__plan_make(follower, sessions, count, journals, plan_ms, &plan, &why);
         if (status >= 0)

@@ -71,11 +71,12 @@ annal_slice annal__plan_session(const struct plan *plan, const struct plan_entry
 void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
 
+#define PLAN_PROGRESS_BYTES 80 /* size of the buffer for the text of annal__plan_progress() */
+
 /*
  * Describe how far the tables are filled, for a message: "hold 21.4 of 58.0 MB of the journals so
  * far". *out_left: bytes of the journals that are not in the tables yet.
  */
-#define PLAN_PROGRESS_BYTES 80
 annal_status annal__plan_progress(const struct follower *follower, uint32_t wait_ms,
                                   char out[PLAN_PROGRESS_BYTES], uint64_t *out_left,
                                   annal_error *err);

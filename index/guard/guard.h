@@ -38,12 +38,13 @@ struct guard_call {
     annal_slice *plain;
     annal_draft *drafts; /* drafts to append; their data points into filled, or is the caller's */
     struct buf *filled;
-    bool *smaller; /* whether plain differs from the data of each given draft */
+    /* smaller[i]: whether a large field was moved out of plain[i] into an artifact */
+    bool *smaller;
     int64_t deadline_us;
     uint64_t head; /* last seq of the session up to which the tables are filled */
     /* last event whose rows were written in a trial, and whose guards were run on them */
     annal_event tried;
-    bool whole; /* whether the tables contain all rows of tried */
+    bool whole; /* whether the tables contain all rows of the event tried */
     /*
      * decision about an append to a shared session; NULL: the session is not shared between stores
      */

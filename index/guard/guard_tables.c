@@ -37,7 +37,8 @@
  * one transaction: rule (2) */
 #define ROUNDS_MAX 5
 #define MUCH_BYTES (1u << 20)
-/* one catch-up takes at most this part of wait_ms: half a second of ten seconds (rule 3) */
+/* one catch-up without the lock takes at most wait_ms / PATIENCE_PARTS: half a second of ten
+ * seconds (rule 3) */
 #define PATIENCE_PARTS 20
 
 /* ---- What guards and fills read ---- */
@@ -311,7 +312,8 @@ static annal_status run_one_lagging(const struct guard_call *call, struct follow
         annal__plan_look_ahead(follower, &plan, &left);
     bool any = plan.count > 0;
     annal__plan_done(&plan);
-    /* another process is creating the database; missing rows are looked for again under the lock */
+    /* another process is creating the database: do nothing now, because begin_fresh() looks for
+     * missing rows again under the lock */
     if (status == ANNAL_ERR_BUSY)
         return ANNAL_OK;
     if (status < 0 || !any)
@@ -397,8 +399,8 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
                 write_note(call, database, database->derived->stamp.commits, (annal_slice){0});
         if (status < 0 || !lagging || passed_over)
             return status;
-        /* other processes append faster than this one catches up; the note stays until the
-         * transaction is committed */
+        /* other processes append faster than this one catches up: apply the rest in this
+         * transaction. The note in the lock's file stays as it is until the commit. */
         if (round == ROUNDS_MAX) {
             for (size_t i = 0; status >= 0 && annal__guard_follower(call, database, i) != NULL; i++)
                 status = read_many(call, database, annal__guard_follower(call, database, i),

@@ -28,7 +28,7 @@ annal_slice annal__import_section(annal_slice sql, const char *mark, size_t *at)
  * is nested too deep.
  */
 annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
-/* append a value of OpenTelemetry, in JSON, as plain JSON */
+/* Append a value of OpenTelemetry (JSON that names its type) as plain JSON. */
 annal_status annal__import_otlp(struct buf *out, annal_slice value);
 
 /*

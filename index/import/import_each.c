@@ -16,8 +16,8 @@ enum { KEY, VALUE, TYPE, ATOM, ID, PARENT, FULLKEY, PATH, JSON, ROOT };
 
 static const char schema[] = "CREATE TABLE x(key, value, type, atom, id, parent, fullkey, path, "
                              "json HIDDEN, root HIDDEN)";
-/* SELECT of SQLite's rows, without the columns json and root, for which SQLite would measure the
- * complete text in each row. */
+/* SELECT of the rows of SQLite's own json_each(), without the columns json and root, for which
+ * SQLite would measure the complete text in each row. */
 static const char asking[] = "SELECT key, value, type, atom, id, parent, fullkey, path "
                              "FROM json_each(?1, ?2)";
 

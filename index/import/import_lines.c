@@ -156,8 +156,8 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
                                       annal_error *err)
 {
     char hash[HASH_TEXT_BYTES];
-    /* the number of the line and the piece are hashed, too, so that pieces with the same bytes have
-     * different hashes */
+    /* whether the numbers of the line and of its piece are hashed, too, so that lines or pieces
+     * with the same bytes have different hashes */
     bool own = line->part > 0 || import->may_repeat;
     uint64_t seed = own ? line->number << 16 | line->part : import->refused;
     annal__import_hash(line->bytes, seed, hash);
@@ -393,7 +393,8 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
             insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0}, err);
         if (status != ANNAL_ERR_REFUSED)
             return status;
-        reason = "the importer failed on it"; /* insert the line as unreadable: rule (6) */
+        /* insert the line below as one that cannot be read: import_run.c, rule (6) */
+        reason = "the importer failed on it";
     }
     if (fault == JSON_UTF8 && line.bytes.len <= ANNAL_IMPORT_PIECE_BYTES) {
         annal_slice mended = {0};

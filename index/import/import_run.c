@@ -360,7 +360,7 @@ static annal_status prepare_emptying(annal_import *import, annal_error *err)
     return status;
 }
 
-/* Empty the tables for the next log (rule 7). */
+/* Empty the importer's tables for the next log (rule 7). */
 static annal_status empty_tables(annal_import *import, annal_error *err)
 {
     annal_status status = import->emptying == NULL ? prepare_emptying(import, err) : ANNAL_OK;

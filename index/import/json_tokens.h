@@ -19,7 +19,7 @@ struct json_tokens {
     struct json_token *tokens;
     size_t count;
     bool spaced;    /* whether white space separates any tokens */
-    bool odd_names; /* whether a name contains an escape */
+    bool odd_names; /* whether the name of a member contains an escape */
     /* whether all tokens are listed; false: there are too many, or memory ran out */
     bool whole;
 };

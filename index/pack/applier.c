@@ -224,7 +224,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
         status = note_spent(applier, handler, session, event, spending.why, err);
     else if (annal__handler_is_refusal(rc) && (out_holds != NULL || (rc & 0xff) == SQLITE_TOOBIG))
         annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
-    /* SQLite's own message, because a finding is for the author of the pack */
+    /* the reason is SQLite's own message, because the author of the pack reads the finding */
     else if (annal__handler_is_refusal(rc))
         snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
     else if (rc != SQLITE_OK)
@@ -276,7 +276,7 @@ annal_status annal__applier_begin(struct applier *applier, annal_slice session, 
     return annal__db_run(applier->insert_session, err);
 }
 
-/* Put the type before the reason in applier->refused, and return it. */
+/* Put the type of the event before the reason in applier->refused, and return the result. */
 static const char *finding(struct applier *applier, annal_slice type)
 {
     char why[sizeof applier->refused];

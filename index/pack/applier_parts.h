@@ -9,17 +9,16 @@
 /* Sums over the events of a session, kept until annal__applier_flush(), because an UPDATE for each
  * event would cost more than the rest of its handling. */
 struct fold {
-    bool begun; /* whether the session has its row in the core pack */
+    bool begun; /* whether the session has its row in the core table sessions */
     uint64_t events;
     int64_t latest_us;
     int64_t activity_us;
 };
 
-/* The handlers of a type, which are looked up once, because sessions have few types. ROUTES is the
- * size of the table of types. */
-#define ROUTES     64
+#define ROUTES     64 /* number of slots of the table applier.routes */
 #define TYPE_BYTES 48 /* longest type in the table; a longer type is looked up for each event */
 
+/* The handlers of a type, which are looked up once, because sessions have few types. */
 struct route {
     char type[TYPE_BYTES];
     size_t len; /* length of type; 0: the slot is empty */
@@ -42,7 +41,7 @@ struct applier {
     sqlite3_stmt *update_session;
     /* array of struct spent: the sections and events that are left out because they ran too long */
     struct buf spent;
-    /* reads the events of outboxes; NULL: no pack is writable */
+    /* applies the events of rows that users wrote; NULL: no pack is writable */
     struct outbox_reader *outbox;
     /* statements that set a field of data to a value, or to its value in other data; NULL until a
      * fill first runs */

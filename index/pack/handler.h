@@ -30,7 +30,7 @@ struct handler {
     struct statement *statements;
     size_t count;
     bool asks; /* whether the first statement only checks the guard, and does not run at replay */
-    struct pack_fields *fields; /* fields that the statements use */
+    struct pack_fields *fields; /* fields of the event's data that the statements use */
 };
 
 /* Compile a section into *handler, which is all zero before. Call annal__handler_done() even after

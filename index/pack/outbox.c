@@ -53,7 +53,8 @@
 
 /* ---- Tables and triggers, rules 1 to 3 ---- */
 
-/* Each statement begins a line, and ends as annal__shape_of_text() needs it. */
+/* Each statement begins a line and ends at the end of a line, because annal__shape_of_text() reads
+ * this text. */
 const char annal__outbox_tables[] =
     "CREATE TABLE _outbox (n INTEGER PRIMARY KEY AUTOINCREMENT, tbl TEXT NOT NULL,"
     " op TEXT NOT NULL, at TEXT);\n"
@@ -482,7 +483,7 @@ struct drain {
     const struct outbox_target *target;
     annal_writer *writer;
     char id[OUTBOX_ID_TEXT];
-    int64_t drained; /* number of the last change that is in the journal */
+    int64_t drained; /* number (n in _outbox) of the last change that is in the journal */
     uint64_t head;   /* last seq of the session; 0: the session has no event */
     /* whether the tables lack earlier events that matter to the pack, so that they must be rebuilt
      * (rule 6) */
@@ -592,7 +593,8 @@ static annal_status read_tail(struct drain *drain, size_t *out_there, annal_erro
         status = annal_cursor_open_at(target->store, target->session, from->seq, from->offset,
                                       from->h_before, &cursor, err);
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
-        /* the journal is not the one from which the tables were filled */
+        /* read the journal from its first event: the tables contain no events, or events of another
+         * journal, and must then be rebuilt */
         drain->foreign = from->seq > 0;
         status = annal_cursor_open_at(target->store, target->session, 1, 0, 0, &cursor, err);
     }
@@ -658,8 +660,8 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
         if (status >= 0 && there < drain->count)
             status = append_batch(drain, there, &why);
     }
-    /* the status is changed if the journal is corrupt, because for ANNAL_ERR_CORRUPT the caller
-     * would rebuild the database */
+    /* a corrupt journal must not return ANNAL_ERR_CORRUPT, for which the caller would rebuild the
+     * database */
     if (status == ANNAL_ERR_CORRUPT)
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "rows written by users were not turned into events, because session "

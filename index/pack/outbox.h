@@ -110,11 +110,12 @@ annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_ta
                                  annal_error *err);
 void annal__outbox_table_done(struct outbox_table *table);
 
-/* Create the triggers of a table, replacing existing ones. */
+/* Create the triggers that copy changes of a table to the outbox, replacing existing ones. */
 annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct outbox_table *table,
                                    annal_error *err);
 
-/* Drop the triggers of all tables, because SQLite drops no column while triggers exist. */
+/* Drop the triggers of annal__outbox_capture() of all tables, because SQLite drops no column while
+ * triggers exist. */
 annal_status annal__outbox_uncapture(sqlite3 *db, annal_error *err);
 
 /* Add a change to the outbox. Its values are added with annal__outbox_put_value(), with part "row",

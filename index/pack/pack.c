@@ -65,7 +65,7 @@
 struct text {
     const char *at;
     const char *end;
-    unsigned line; /* number of the line at which at points */
+    unsigned line; /* number of the line to which `at` points */
 };
 
 static annal_slice take_line(struct text *text)
@@ -121,8 +121,8 @@ static bool is_for_people(enum pack_section_kind kind)
     return kind == PACK_NOUN || kind == PACK_VERB;
 }
 
-/* Return whether a line is a comment. Only its first character after spaces is read, because most
- * lines are SQL. */
+/* Return whether the first character of a line after spaces is the - of a comment. The second is
+ * not read, because most lines are SQL and the answer must be quick. */
 static bool is_comment(annal_slice line)
 {
     size_t i = 0;

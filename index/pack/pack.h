@@ -47,15 +47,15 @@ struct pack_section {
 /* The database pages of an empty state: the tables of a pack without rows. */
 struct pack_blank {
     uint64_t count;
-    char pages[]; /* count pages, each of ANNAL_STATE_PAGE_BYTES */
+    char pages[]; /* `count` pages, each of ANNAL_STATE_PAGE_BYTES */
 };
 
 struct annal_pack {
     char *name;
-    char *database; /* path with at most one *, relative to folder */
+    char *database; /* path of its database, with at most one *, relative to folder */
     /* folder of its database, relative to the store or absolute; NULL: the store itself */
     char *folder;
-    char *sessions; /* glob with at most one *; NULL: all sessions */
+    char *sessions; /* glob of the sessions whose events it reads, with at most one *; NULL: all */
     /* "GLOB, GLOB" of the sessions that the stores of a cluster share; NULL: none */
     char *cluster;
     bool writable; /* whether the plain sqlite3 shell may write its tables */

@@ -303,8 +303,11 @@ static annal_status check_fill(const struct pack_database *database, const struc
         return status;
     /* no table of the pack was created in this database yet, so no object may differ */
     bool allowed = !part->differs;
-    /* another text created the tables; a read-only file, or one with triggers of a newer version,
-     * cannot be changed */
+    /*
+     * if another text created the tables, objects may differ, because the writer changes them: but
+     * not in a file that is never written, and no index, view or trigger of a newer version of the
+     * pack
+     */
     if (made.known)
         allowed = !annal__pack_schema_made_is_same(&made, pack) && !pack->writable &&
                   !(part->differs && database->derived.frozen) &&

@@ -126,7 +126,8 @@ annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
     fill->follower.was_emptied = true;
     if (status >= 0)
         status = annal__derived_renew(fill->follower.derived, err);
-    /* a guard must not read tables that are not filled yet: index_lock.h, rule (5) */
+    /* the note says up to where the tables are filled, and they are empty now: index_lock.h, rule
+     * (5) */
     if (status >= 0)
         annal__index_lock_note_wipe(&fill->follower.derived->lock);
     if (status >= 0 && writable)

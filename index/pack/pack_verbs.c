@@ -85,7 +85,7 @@ static char *skip_space(char *at)
     return at + strspn(at, " \t");
 }
 
-/* Remove the next word, which is ended in place with a NUL; empty at the end. */
+/* Remove the next word of a line, ended in place with a NUL; empty at the end of the line. */
 static char *take(char **at)
 {
     char *word = skip_space(*at), *end = word + strcspn(word, " \t");
@@ -187,7 +187,8 @@ static size_t head_len(const char *text)
     return len;
 }
 
-/* Remove the next line with its continuation lines, ended in place with a NUL; NULL at the end. */
+/* Remove the next of a verb's lines with its continuation lines, ended in place with a NUL; NULL
+ * after the last. */
 static char *take_item(struct reading *r)
 {
     char *item = r->rest, *end = item;
@@ -385,7 +386,7 @@ static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_
         if (*texts[i] != NULL || *skip_space(at) == '\0')
             return wrong(r, err, "a verb has only one '%s', with a text", words[i]);
         char *text = take_text(item, skip_space(at), i == 2 ? 2 : 0);
-        if (i < 2) /* only examples end with a newline */
+        if (i < 2) /* remove the newline at the end, which only examples keep */
             text[strlen(text) - 1] = '\0';
         *texts[i] = text;
         return ANNAL_OK;

@@ -66,7 +66,9 @@ struct pack_database {
 };
 
 struct pack_set {
-    unsigned refs; /* number of users of the set; guarded by packs.mutex */
+    /* number of holders: index->packs.set, and callers of annal__packs_get() before
+     * annal__packs_put(); guarded by packs.mutex */
+    unsigned refs;
     uint64_t seen; /* hash of the names, sizes, times and inodes in packs/ when the set was read */
     /* whether a file could not be read because of an I/O error, so that the set is read again */
     bool again;

@@ -149,7 +149,7 @@ static annal_status compare_table(const struct part *part, const char *table, bo
         status = compare_rows(part, existing, expected, out_same, &why);
     sqlite3_finalize(existing);
     sqlite3_finalize(expected);
-    if (status == ANNAL_ERR_SQL) { /* the table does not exist in one of the databases */
+    if (status == ANNAL_ERR_SQL) { /* one of the databases lacks the table: they differ */
         *out_same = false;
         return ANNAL_OK;
     }
@@ -158,12 +158,12 @@ static annal_status compare_table(const struct part *part, const char *table, bo
     return status;
 }
 
+typedef annal_status (*text_fn)(const struct part *part, const char *text, sqlite3_stmt *row);
+
 /*
  * Run select, in which ?1 is the pack's name, on the existing database, and call fn with the text
  * of the first column of each row.
  */
-typedef annal_status (*text_fn)(const struct part *part, const char *text, sqlite3_stmt *row);
-
 static annal_status each_text(const struct part *part, const char *select, text_fn fn)
 {
     sqlite3_stmt *stmt = NULL;
@@ -251,8 +251,8 @@ static annal_status fill_anew(const struct part *part, struct pack_fill *fill)
     return status < 0 ? status : fill_up_to(part, fill, applied, true);
 }
 
-/* Apply the remaining events of the journals to `fill`, the second copy of the pack's tables (rule
- * 5). */
+/* Apply the events that `fill`, the second copy of the pack's tables, lacks, up to the end of the
+ * journals (rule 5). */
 static annal_status fill_to_end(const struct part *part, struct pack_fill *fill,
                                 annal_slice session)
 {

@@ -203,7 +203,7 @@ static const struct moment {
 struct chance {
     /* connection on which SQLite's own date functions run; NULL until it is needed */
     sqlite3 *helper;
-    unsigned refs; /* number of functions that use this struct */
+    unsigned refs; /* number of SQL functions of the connection that use this struct */
     struct call {
         struct chance *chance;
         const struct moment *moment;

@@ -9,7 +9,7 @@
 struct permit {
     const annal_pack *pack;
     bool makes_tables; /* whether the statement is before the first section, and creates tables */
-    /* whether SQLite called the authorizer, so that the statement uses rows or tables */
+    /* whether SQLite called annal__permit() for the statement, as it does not for VACUUM */
     bool saw_rows;
     bool inserts;  /* whether makes_tables is set and the statement is an INSERT */
     char why[200]; /* why the statement was refused; empty if it was allowed */

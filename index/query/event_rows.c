@@ -58,7 +58,7 @@ static annal_status keep_row(struct event_rows *found)
     }
     row->event = annal__event_rows_event(found->stmt);
     annal_status status = keep_text(found, row->event.type, type, &row->type_at, &row->type_bytes);
-    if (before != NULL) /* appending the type may have moved the text */
+    if (before != NULL) /* read it again: appending the type may have moved found->text */
         session = text_at(found, before->session_at, before->session_bytes);
     if (status >= 0)
         status = keep_text(found, annal__db_column(found->stmt, SESSION), session, &row->session_at,

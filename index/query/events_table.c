@@ -230,7 +230,9 @@ struct values {
     sqlite3_value **given;
     struct buf lists[EVENT_VALUES_MAX];
     sqlite3_int64 limit;
-    bool all; /* whether the SELECT must return every row (rule 2) */
+    /* whether the SELECT must return every row, because a number is compared with a text column
+     * (rule 2) */
+    bool all;
 };
 
 static void read_limit(struct values *values, sqlite3_value **limit)
@@ -261,7 +263,8 @@ static int read_values(struct values *values, int count, sqlite3_value **given)
     return rc;
 }
 
-/* Bind the values. Binding a number that the statement does not use fails, which is intended. */
+/* Bind the values. Binding a parameter that the statement does not use fails without an effect,
+ * which is intended. */
 static void bind_values(sqlite3_stmt *stmt, const struct values *values)
 {
     for (int i = 0; i < values->count; i++) {

@@ -52,8 +52,8 @@ enum event_column {
  * session_id and seq are repeated. idxNum is a combination of these bits, which describe the
  * values:
  */
-#define EVENT_VALUES_MAX 14
-#define EVENT_IS_LIST(i) (1 << (i)) /* value i, counted from 0, is a list for IN */
+#define EVENT_VALUES_MAX 14         /* maximum number of values of conditions */
+#define EVENT_IS_LIST(i) (1 << (i)) /* bit: value i, counted from 0, is a list for IN */
 /* bit: value i, counted from 0, is compared with a text column */
 #define EVENT_IS_TEXT(i) (1 << (EVENT_VALUES_MAX + (i)))
 /* bit: the values of the conditions are followed by a value for LIMIT */

@@ -26,7 +26,8 @@
 
 /* A query for a range of one session, which is read from its journal without the index. */
 struct range {
-    annal_cursor *cursor; /* NULL: the query is a SELECT, or continues as one */
+    /* cursor in the session's journal; NULL: the query is a SELECT, or continues as one */
+    annal_cursor *cursor;
     char session[ANNAL_SESSION_ID_BYTES_MAX];
     size_t session_len;
     uint64_t next_seq, to_seq;
@@ -43,7 +44,7 @@ struct annal_query {
     /* SELECT of the user's expression, which is run for each event that is read; or NULL */
     sqlite3_stmt *where;
     annal_limits limits; /* limits for the evaluation of `where` */
-    /* events that were damaged already when they were indexed; returned after the rows */
+    /* SELECT of events that were damaged already when they were indexed; it runs after the rows */
     sqlite3_stmt *damages;
     bool at_damages, ended;
     bool one_session, descending;
@@ -208,10 +209,8 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     }
     annal_time_format(filter->since_us, since);
     annal_time_format(filter->until_us, until);
-    /*
-     * SQLite copies the values, because the filter need not stay valid. Binding a number that the
-     * SELECT does not use fails, which is intended.
-     */
+    /* SQLite copies the values, because the filter need not stay valid. Binding a parameter that
+     * the SELECT does not use fails without an effect, which is intended. */
     sqlite3_bind_text64(stmt, 1, sessions.ptr, sessions.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     sqlite3_bind_int64(stmt, 2, clamp(filter->from_seq));
     sqlite3_bind_int64(stmt, 3, clamp(filter->to_seq));
@@ -360,7 +359,7 @@ annal_status annal__query_connect(annal_index *index, const annal_filter *filter
     if (status >= 0 && !filter->as_indexed)
         status = annal__reader_add_rest(index, *out_db, out_history->journals,
                                         out_history->journal_count, out_lag, out_with_rest, err);
-    /* an index, because each part is looked up in the rest */
+    /* an index on temp.rest, because the events of each part of a history are looked up in it */
     if (status >= 0 && out_history->forked && *out_with_rest)
         status =
             annal__db_exec(*out_db, "CREATE INDEX temp.rest_place ON rest (session_id, seq)", err);
@@ -698,7 +697,7 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     annal_status status = ANNAL_END;
     while (!wanted && (query->limit == 0 || query->rows < query->limit)) {
         status = read_next(query, out_session, out_event, err);
-        /* damage (on which the expression cannot be evaluated), the end, or a failure */
+        /* the end, a failure, or damage, on which the expression cannot be evaluated: return it */
         if (status != ANNAL_OK)
             break;
         status = asks_for(query, *out_session, out_event, &wanted, err);

@@ -156,7 +156,8 @@ static const char *text_of(sqlite3_value *value)
     return sqlite3_value_type(value) == SQLITE_TEXT ? (const char *)sqlite3_value_text(value) : "";
 }
 
-/* Find out whether the process of a run is alive (rules 2 and 3). */
+/* Find out whether the process that a run recorded is alive; unknown if it is dead but another
+ * process may write the session (rules 2 and 3). */
 static annal__process_life life_of(annal_store *store, const char *session, sqlite3_value **values)
 {
     annal_process process = {.start = whole(values[START]), .pid_ns = whole(values[PID_NS])};
@@ -175,8 +176,8 @@ static annal__process_life life_of(annal_store *store, const char *session, sqli
 /* ---- The function ---- */
 
 /*
- * Return whether a session that does not run is a zombie (rules 5 and 6). status is empty if the
- * session has none.
+ * Return whether a session that does not run is a zombie: it left locks, is not paused, and, if it
+ * has no status, its process is not alive (rules 5 and 6). status is empty if the session has none.
  */
 static bool is_zombie(struct looks *looks, const char *status, const char *session,
                       sqlite3_value **values)

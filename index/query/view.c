@@ -107,7 +107,9 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         status = begin_checked(used, db, err);
     if (status >= 0 && asks_packs(db, sql, &options, &allowed, &stmt)) {
         allowed.refused = false;
-        annal__db_rollback(db); /* a database that is read cannot be detached */
+        /* end the transaction: annal__packs_attach() may detach databases, which cannot be detached
+         * while they are read */
+        annal__db_rollback(db);
         status = annal__packs_attach(used, db, options.session, options.as_indexed,
                                      options.timeout_ms, options.out_lag, err);
         if (status >= 0)

@@ -542,7 +542,7 @@ annal_status annal__search_forget(annal_index *index, annal_slice session, annal
             annal__derived_end(&search->derived, status >= 0, status >= 0 ? &why : NULL);
         status = status < 0 ? status : ended;
     }
-    /* delete the file if words cannot be removed (rule 3) */
+    /* delete search.db if words cannot be removed from it (rule 3) */
     if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM)
         status = annal__derived_discard(&search->derived,
                                         annal__deadline_after(search->derived.wait_ms), &why);

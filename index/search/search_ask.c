@@ -58,7 +58,7 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count;
          i++) {
         struct search_words words = annal__search_words_count(options->words[i]);
-        if (words.count > 0) /* a text without a word would match nothing */
+        if (words.count > 0) /* leave out a text without a word, which would match nothing */
             status = put_word(&asking->expression, options->words[i], words.is_short);
     }
     if (status < 0)

@@ -252,7 +252,7 @@ static int32_t without_stroke(int32_t code)
     return code;
 }
 
-/* Rule 1: add the character text[begin..end). */
+/* Normalize the character text[begin..end) (rule 1), and pass its code points to put_code(). */
 static void put_character(struct tokenizer *tokenizer, const char *text, int begin, int end)
 {
     int32_t codes[DECOMPOSED_MAX + 1];

@@ -11,7 +11,7 @@ struct spill {
     int fd;    /* descriptor of the file; -1: there is no file */
 };
 
-/* Create the file in this directory, unless it is already open. */
+/* Create the unnamed file for pages in this directory, unless it is already open. */
 void annal__spill_open(struct spill *spill, const char *directory);
 void annal__spill_close(struct spill *spill);
 

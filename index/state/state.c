@@ -105,7 +105,7 @@ static void keep_blank(const annal_state *state, const annal_pack *pack)
         blank->count = count;
         kept = atomic_compare_exchange_strong(pack->blank, &none, blank);
     }
-    /* memory ran out, so a later state will store its pages; or another thread has stored them */
+    /* not stored: memory ran out, a page could not be read, or another thread was first */
     if (!kept)
         annal__free(blank);
 }
@@ -368,7 +368,7 @@ static annal_status read_position(annal_state *state, annal_error *err)
         state->refused = (uint64_t)(state->unsettled ? ~refused : refused);
         if (!annal__slice_is(session, state->session))
             status = ANNAL_ERR_CORRUPT;
-    } else if (rc != SQLITE_DONE) { /* no row: no event was applied yet */
+    } else if (rc != SQLITE_DONE) { /* SQLITE_DONE: no row, because no event was applied yet */
         status = annal__db_fail(err, state->db, rc, "cannot build the state of session '%s'",
                                 state->session);
     }

@@ -52,8 +52,9 @@ struct state_pages {
     annal__state_source source;
     /* copy of page 1 of the source, the database under this state (rule 8) */
     char first[PAGE_BYTES];
-    uint64_t shared; /* number of pages of the source that are still used (rule 2) */
-    uint64_t count;  /* number of pages of the file */
+    /* number of pages of the source, from the first, that were never truncated (rule 2) */
+    uint64_t shared;
+    uint64_t count; /* number of pages of the file */
     /* own[i] is the content of page i + 1 if it was written and is in memory; else NULL */
     char **own;
     bool *spilled; /* spilled[i]: whether page i + 1 was written and is in the file spill */
@@ -383,7 +384,7 @@ static const sqlite3_io_methods file_methods = {
 
 /* ---- The VFS ---- */
 
-/* Open the database file; no other file exists (rule 4). */
+/* Open the database file; any other file is refused, because SQLite needs none (rule 4). */
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                     int *out_flags)
 {

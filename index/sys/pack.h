@@ -26,7 +26,7 @@ const char *annal__pack_name(const annal_pack *pack); /* name, such as "core" */
 
 uint32_t annal__pack_version(const annal_pack *pack); /* version, such as 1 */
 
-/* path of the database, such as "sessions.db" */
+/* Return the path of the pack's database, such as "sessions.db". */
 const char *annal__pack_database(const annal_pack *pack);
 
 /*

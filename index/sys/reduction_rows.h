@@ -12,7 +12,7 @@ typedef struct annal__reduction_row {
     annal_slice session; /* the session whose journal contains event seq */
     annal_slice reducer;
     uint32_t version;
-    uint64_t every;  /* number of events between two rows */
+    uint64_t every;  /* number of events between two rows of this reducer and session */
     uint64_t seq;    /* the event after which the state was saved */
     uint64_t offset; /* offset in the journal at which the event after seq begins */
     uint64_t h;      /* hash of event seq */

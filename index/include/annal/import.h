@@ -128,7 +128,8 @@ typedef struct annal_import_source {
     const char *container;
     const annal_import_option *options;
     size_t option_count;
-    /* for record_owner(); NULL: the session that the caller passes owns the record */
+    /* function that the SQL function record_owner() calls; NULL: the session that the caller passes
+     * owns the record */
     annal_import_owner_fn owner;
     void *owner_arg;
 } annal_import_source;
@@ -144,7 +145,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_open(annal_slice sql,
                                                           annal_error *err);
 
 typedef struct annal_import_line {
-    uint64_t number;   /* 1, 2, … in the file */
+    uint64_t number;   /* number of the line in the file: 1, 2, … */
     uint32_t part;     /* 0: the complete line. 1, 2, …: a piece of a line that is too long */
     annal_slice bytes; /* text of the line, without the line break */
 } annal_import_line;

@@ -125,7 +125,7 @@ ANNAL_API void annal_index_close(annal_index *index);
 typedef struct annal_index_progress {
     uint64_t bytes_done; /* number of bytes of the journals that are indexed so far */
     uint64_t bytes_total;
-    uint64_t events; /* number of events indexed by this call */
+    uint64_t events; /* number of events that the call that reports this progress has indexed */
 } annal_index_progress;
 
 /* A function that is called between transactions, without locks. If it returns a value other than
@@ -133,7 +133,8 @@ typedef struct annal_index_progress {
 typedef int (*annal_progress_fn)(void *arg, const annal_index_progress *progress);
 
 typedef struct annal_catch_up_options {
-    /* Time limit. Default: the wait_ms of the index; ANNAL_NO_TIMEOUT: none. */
+    /* Time limit of the catch-up or rebuild. Default: the wait_ms of the index; ANNAL_NO_TIMEOUT:
+     * none. */
     uint32_t timeout_ms;
     annal_progress_fn progress;
     void *arg;
@@ -227,7 +228,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
 typedef enum annal_wal_mode {
     /* copy all pages into the database, and truncate the -wal file to length 0 */
     ANNAL_WAL_TRUNCATE = 0,
-    ANNAL_WAL_PASSIVE = 1, /* copy as much as possible without waiting */
+    ANNAL_WAL_PASSIVE = 1, /* copy as many pages as possible without waiting for readers */
     ANNAL_WAL_FULL = 2,
     ANNAL_WAL_RESTART = 3
 } annal_wal_mode;

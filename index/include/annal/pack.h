@@ -72,7 +72,7 @@ typedef enum annal_pack_state {
 
 typedef struct annal_pack_info {
     const char *name;
-    uint32_t version; /* 0: the pack could not be read */
+    uint32_t version; /* version in the pack's first line; 0: the pack could not be read */
     /* path of the pack's database; it contains a * if each session has its own file; NULL if the
      * path is not known */
     const char *database;
@@ -133,7 +133,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_rebuild(annal_index *index, c
 /* ---- Appending through the packs ---- */
 
 typedef struct annal_appended {
-    uint64_t seq; /* seq of the first draft */
+    uint64_t seq; /* seq of the event that the first draft became */
     /* data of the last event as appended, in JSON; the caller frees it with annal_free() */
     annal_slice data;
 } annal_appended;
@@ -237,8 +237,9 @@ typedef struct annal_prune_options {
     bool orphan_progressions;
     /*
      * Whether the caller will delete the journals of pruned sessions that no other session needs:
-     * these sessions are then determined, and the rows that their deletion removes are counted; on
-     * a full disk a session is reported without an event of its own.
+     * these sessions are then determined, and the rows that their deletion removes are counted; if
+     * the disk is full, such a session is reported as pruned although its event session.pruned
+     * could not be appended.
      */
     bool delete_journals;
     bool dry_run; /* whether nothing is deleted, and only what would be deleted is reported */

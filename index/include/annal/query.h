@@ -66,7 +66,7 @@ typedef struct annal_filter {
     uint64_t from_seq; /* smallest seq of the events; 0: no limit */
     uint64_t to_seq;   /* largest seq of the events; 0: no limit */
     uint64_t limit;    /* largest number of events; 0: no limit */
-    bool descending;   /* whether the last event is first */
+    bool descending;   /* whether the order is reversed: the last event is returned first */
     annal_order order;
     /*
      * An SQL expression that must be true, over the columns session_id, seq, timestamp, type, id,
@@ -142,14 +142,15 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
 typedef enum annal_group_by {
     ANNAL_GROUP_TYPE = 1,
     ANNAL_GROUP_SESSION = 2,
-    ANNAL_GROUP_DAY = 3,  /* day of ts, in the zone of the process (TZ): "2026-03-02" */
-    ANNAL_GROUP_HOUR = 4, /* "2026-03-02T09"; "2026-10-25T02+01:00" if the clock shows it twice */
+    ANNAL_GROUP_DAY = 3, /* day of ts, in the zone of the process (TZ): "2026-03-02" */
+    /* hour of ts: "2026-03-02T09"; "2026-10-25T02+01:00" if the clock shows it twice */
+    ANNAL_GROUP_HOUR = 4,
     /* name of the tool, for calls and their results; other events are not counted */
     ANNAL_GROUP_TOOL = 5,
     /* model of the session, as in the table sessions; "" if the model is unknown */
     ANNAL_GROUP_MODEL = 6,
     ANNAL_GROUP_AGENT = 7,
-    ANNAL_GROUP_WEEK = 8, /* week of ISO 8601: "2026-W10" */
+    ANNAL_GROUP_WEEK = 8, /* week of ts by ISO 8601: "2026-W10" */
     ANNAL_GROUP_MONTH = 9 /* "2026-03" */
 } annal_group_by;
 
@@ -185,7 +186,7 @@ typedef struct annal_value {
     annal_value_kind kind;
     int64_t integer;
     double real;
-    annal_slice bytes; /* value of TEXT and BLOB */
+    annal_slice bytes; /* bytes of a TEXT or BLOB */
 } annal_value;
 
 typedef struct annal_row {

@@ -44,7 +44,8 @@ typedef struct annal_search_options {
     annal_slice expression; /* instead of words: an expression of FTS5, "a AND (b OR c*) NOT d" */
     const annal_slice *sessions; /* only events in the history of one of these sessions */
     size_t session_count;
-    annal_slice role; /* user, assistant, system, …; tool: output that a tool returned */
+    /* role of the event's author: user, assistant, system, …; tool: output that a tool returned */
+    annal_slice role;
     annal_slice tool; /* name of a tool, whose calls and outputs are searched */
     /* only events with one of these types; patterns are allowed, as in annal_filter */
     const annal_slice *types;
@@ -54,7 +55,7 @@ typedef struct annal_search_options {
     bool bookkeeping;
     int64_t since_us; /* ts >= since_us; a half-open range, as in annal_filter */
     int64_t until_us; /* end of the range: ts < until_us; 0: no limit */
-    uint64_t limit;   /* at most this many hits */
+    uint64_t limit;   /* largest number of hits; 0: no limit */
     annal_search_order order;
     uint32_t snippet_words; /* approximate length of a snippet; default 16, at most 64 */
     const char *mark_begin; /* text before a found word in a snippet; default: nothing */
@@ -70,8 +71,8 @@ typedef struct annal_search_hit {
     uint64_t seq;
     int64_t ts_us;
     annal_slice type;
-    annal_slice role; /* empty: the role is not known */
-    annal_slice tool; /* empty: the event is not about a tool */
+    annal_slice role; /* role of the event's author; empty: the role is not known */
+    annal_slice tool; /* name of the tool that the event is about; empty: none */
     annal_slice snippet;
     double rank; /* rank by FTS5's function bm25(): the lower, the better */
 } annal_search_hit;
@@ -110,7 +111,7 @@ typedef struct annal_search_info {
     bool on;
     bool exists; /* whether search.db exists */
     uint64_t documents;
-    uint64_t bytes; /* size of the file, without its WAL */
+    uint64_t bytes; /* size of search.db, without its WAL */
 } annal_search_info;
 
 /* Report the state of search, without catching up or creating anything. Any thread. */

@@ -48,8 +48,11 @@ static const char core_candidates[] =
     " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 + ?5 IS NOT NULL "
     "ORDER BY id";
 
-/* The old sessions with the pack lionagi. ?1 keep_n, ?3 the cutoff in seconds, ?4 whether
- * progressions are deleted too, ?5 whether journals are deleted too. */
+/*
+ * SQL with which the SELECTs in a store with the pack lionagi begin: the table old, of old
+ * sessions. ?1 keep_n, ?3 the cutoff in seconds, ?4 whether progressions are deleted too, ?5
+ * whether journals are deleted too.
+ */
 #define STATE_OLD                                                                                  \
     "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "                           \
     "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"                   \

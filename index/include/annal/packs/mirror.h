@@ -66,11 +66,12 @@ typedef enum annal_mirror_outcome {
 /* The result for one file of the inbox. It is valid until the callback returns. */
 typedef struct annal_mirror_proposal {
     annal_mirror_outcome outcome;
-    const char *file;    /* path of the file, beginning with the directory that the caller gave */
-    annal_slice slug;    /* slug of the proposal; empty if the file is not a valid proposal */
-    const char *message; /* NULL if the proposal was appended */
-    uint64_t seq;        /* seq of the event decision.proposed, if it was appended */
-    annal_slice data;    /* data of this event, with the values that the packs added */
+    const char *file; /* path of the file, beginning with the directory that the caller gave */
+    annal_slice slug; /* slug of the proposal; empty if the file is not a valid proposal */
+    /* why the proposal was refused or is unreadable; NULL if it was appended */
+    const char *message;
+    uint64_t seq;     /* seq of the event decision.proposed, if it was appended */
+    annal_slice data; /* data of this event, with the values that the packs added */
 } annal_mirror_proposal;
 
 /* A function that is called for each proposal that was appended, refused or unreadable. It returns
