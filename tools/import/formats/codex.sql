@@ -35,8 +35,10 @@
 --      thread. They end at the thread's own first task_started, turn_context or user_message. It is
 --      the thread's own if its turn_id is later than the id of the thread (both are UUIDs of
 --      version 7, which begin with a time), or if its started_at is not before the creation of the
---      thread, or, without both, if it was written a second or more after the line before it.
---      "copied" in the source of an event marks the copied lines.
+--      thread. Without both it is the thread's own if it was written a second or more after the line
+--      before it, or a tenth of a second if that is 8 times the longest pause between two copied
+--      lines, or if its turn_id is a number and the copied ones are UUIDs. "copied" in the source of
+--      an event marks the copied lines.
 --  (9) A line without a time has the time of the line before it; "time" in the data says so.
 -- (10) A call failed if its output says so: success, an exit code other than 0 in its head or its
 --      metadata, isError of MCP, or a sentence in which Codex reports that it could not run a tool
@@ -59,11 +61,13 @@ SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.typ
 -- once
 
 -- The state of the file so far. named: a session_meta has named the session. made: creation time of
--- the fork whose copied lines are being read; NULL: the lines are the file's own.
-CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, born INTEGER, parent TEXT);
+-- the fork whose copied lines are being read; NULL: the lines are the file's own. pause: longest time
+-- between two copied lines; uuids: a copied line has a UUID as turn_id.
+CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, born INTEGER, parent TEXT,
+                   pause INTEGER, uuids INTEGER);
 INSERT INTO file
 SELECT session_id(CASE WHEN stem GLOB '*-????????-????-????-????-????????????' THEN substr(stem, -36)
-                  ELSE stem END), 1, 0, NULL, NULL, NULL
+                  ELSE stem END), 1, 0, NULL, NULL, NULL, NULL, 0
 FROM source;
 
 -- The state of each session so far. turn: the open turn; turns: number of turns; marked: it has
@@ -302,7 +306,9 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                                               THEN NEW.turn > w.session
                                           WHEN json_type(line_json(NEW.row), '$.payload.started_at') = 'integer'
                                               THEN line_json(NEW.row) ->> '$.payload.started_at' >= w.made / 1000000
-                                          ELSE w.ts - w.before >= 1000000 END, 0)
+                                          ELSE w.ts - w.before >= 1000000
+                                               OR w.ts - w.before >= max(100000, 8 * w.pause)
+                                               OR w.uuids AND NEW.turn NOT GLOB '*[^0-9]*' END, 0)
                    THEN w.made END AS made,
                CASE WHEN NEW.marks THEN coalesce(NEW.turn, NEW.hash)
                     WHEN NEW.says AND NOT coalesce((SELECT k.marked FROM sessions k
@@ -313,7 +319,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                                               WHERE k.session = w.session) THEN NEW.turn END,
                    (SELECT k.turn FROM sessions k WHERE k.session = w.session)) END AS ends
         FROM (SELECT CASE WHEN named OR NEW.session IS NULL THEN session ELSE NEW.session END AS session,
-                     coalesce(NEW.at, ts) AS ts, ts AS before, made, born, parent,
+                     coalesce(NEW.at, ts) AS ts, ts AS before, made, born, parent, pause, uuids,
                      NOT named AND NEW.session IS NOT NULL AS first_meta,
                      coalesce(named AND NEW.session <> session AND NOT EXISTS (SELECT 1 FROM turns), 0) AS foreign_meta
               FROM file LIMIT 1) w
@@ -350,8 +356,10 @@ END;
 -- an INSERT into a table that its program has read.
 CREATE VIEW left_behind (row) AS VALUES (0);
 CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
-    UPDATE file SET (session, ts, named, made, born, parent) = (
+    UPDATE file SET (session, ts, named, made, pause, uuids, born, parent) = (
         SELECT f.session, f.ts, named OR f.first_meta, f.made,
+               CASE WHEN f.copied THEN max(coalesce(pause, 0), CASE WHEN pause IS NULL THEN 0 ELSE f.ts - file.ts END) END,
+               CASE WHEN f.copied AND j ->> '$.payload.turn_id' GLOB '????????-????-*' THEN 1 ELSE uuids END,
                CASE WHEN f.first_meta THEN coalesce(time_us(j ->> '$.payload.timestamp'), f.ts) ELSE born END,
                CASE WHEN f.first_meta THEN coalesce(j ->> '$.payload.parent_thread_id',
                    j ->> '$.payload.source.subagent.thread_spawn.parent_thread_id', j ->> '$.payload.forked_from_id')

@@ -11,7 +11,8 @@
 -- resulting events; annal/import.h describes the tables that an importer can read.
 --
 --  (1) The session is the session in the header, else the file. A message is a line of its own, or
---      is in the "$set" of a line, or in the document's array.
+--      is in the "$set" of a line, or in the document's array. A message without content, calls and
+--      tokens has an unknown layout: it is an import.record.
 --  (2) A later message with the same id replaces the earlier one: it becomes another message.added
 --      only if its content changed. Calls, results and tokens become events once each; if a later
 --      line has other token numbers, the difference is an event.
@@ -101,12 +102,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                           'record', coalesce(j -> '$.value.id', j -> '$.id')),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.at' = '$' THEN 'meta'
-                WHEN j ->> '$.at' = '$.messages' THEN 'message'
+                WHEN j ->> '$.at' = '$.messages' AND known THEN 'message'
                 WHEN json_type(j, '$.sessionId') = 'text' AND json_type(j, '$.type') IS NULL THEN 'meta'
                 WHEN json_type(j, '$."$set".messages') = 'array' THEN 'set'
-                WHEN json_type(j, '$.id') = 'text' AND json_type(j, '$.type') = 'text' THEN 'message'
+                WHEN json_type(j, '$.id') = 'text' AND json_type(j, '$.type') = 'text' AND known THEN 'message'
                 ELSE 'record' END
-    FROM source, (SELECT NEW.json AS j);
+    FROM source, (SELECT NEW.json AS j, coalesce(v -> '$.content', v -> '$.toolCalls', v -> '$.tokens') IS NOT NULL AS known
+                  FROM (SELECT coalesce(NEW.json -> '$.value', NEW.json) AS v));
     INSERT INTO messages (i, m)
     SELECT 0, coalesce(j -> '$.value', j) FROM now WHERE main = 'message'
     UNION ALL
@@ -235,7 +237,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(n.source))
            WHEN 'set' THEN json_fields('kind', '"$set"', 'source', n.source,
                                        'extra', json_remove(j, '$."$set".messages'))
-           ELSE json_fields('kind', coalesce(j -> '$.type', json_text((SELECT key FROM json_each(j) LIMIT 1))),
+           ELSE json_fields('kind', coalesce(j -> '$.type', j -> '$.value.type', json_text((SELECT key FROM json_each(j) LIMIT 1))),
                             'turn_id', json_text(f.turn), 'source', n.source, 'extra', j) END, NEW.n
     FROM file f, now n WHERE main IN ('unreadable', 'set', 'record');
 
