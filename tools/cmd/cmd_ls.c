@@ -60,7 +60,7 @@ static const char listed[] =
     " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id IN (SELECT id FROM chosen)) c"
     "  ON c.session_id = s.id"
     " LEFT JOIN session_projects j ON j.session_id = s.id"
-    " LEFT JOIN session_sources o ON o.session_id = s.id)";
+    " LEFT JOIN session_latest_sources o ON o.session_id = s.id)";
 
 #define SHOWN                                                                                      \
     " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \

@@ -133,7 +133,10 @@ static int json_lineage(struct show *show)
 static const char session_row[] =
     "SELECT s.*, o.source_host, o.source_path, c.cost_usd, c.computed_cost_usd, c.costed_tokens"
     " FROM sessions s LEFT JOIN usage_by_session c ON c.session_id = s.id"
-    " LEFT JOIN session_sources o ON o.session_id = s.id WHERE id = ?1";
+    " LEFT JOIN session_latest_sources o ON o.session_id = s.id WHERE id = ?1";
+static const char source_rows[] =
+    "SELECT source_host, source_path FROM session_sources WHERE session_id = ?1"
+    " AND (SELECT count(*) FROM session_sources WHERE session_id = ?1) > 1 ORDER BY seq";
 static const char turn_rows[] = "SELECT * FROM turns WHERE session_id = ?1 ORDER BY sequence";
 static const char snapshot_rows[] = "SELECT seq, length(state) AS bytes, created_at"
                                     " FROM snapshots WHERE session_id = ?1 ORDER BY seq";
@@ -156,6 +159,10 @@ static int print_json(struct show *show)
     fputs("},\"turns\":[", stdout);
     show->items = 0;
     exit_status = status < 0 ? fail_error(&err) : sql(show, turn_rows, json_item);
+    fputs("],\"sources\":[", stdout);
+    show->items = 0;
+    if (exit_status == 0)
+        exit_status = sql(show, source_rows, json_item);
     fputs("],\"snapshots\":[", stdout);
     show->items = 0;
     if (exit_status == 0)
@@ -265,6 +272,8 @@ static const struct column fork_columns[] = {
     {.name = "session_id", .title = "FORK"},
     {.name = "forked_at_seq", .title = "AT", .right = true},
     {.name = "created_at", .title = "MADE"}};
+static const struct column source_columns[] = {{.name = "source_host", .title = "HOST"},
+                                               {.name = "source_path", .title = "IMPORTED FROM"}};
 static const struct column snapshot_columns[] = {
     {.name = "seq", .title = "SNAPSHOT AT", .right = true},
     {.name = "bytes", .title = "BYTES", .right = true},
@@ -360,6 +369,8 @@ static int print_text(struct show *show)
     exit_status = print_turns(show);
     if (exit_status == 0)
         exit_status = print_items(show, "forks", fork_rows, fork_columns, 3);
+    if (exit_status == 0)
+        exit_status = print_items(show, "logs", source_rows, source_columns, 2);
     if (exit_status == 0)
         exit_status = print_items(show, "snapshots", snapshot_rows, snapshot_columns, 3);
     if (exit_status != 0)

@@ -23,6 +23,8 @@ struct import_report {
         int64_t
             last_us;   /* time of the session's last event in the store, in us; 0 without events */
         bool left_out; /* whether the session was deleted, and is left out: options.deleted */
+        /* id of the event that names this log as a source of the session; empty if it is known */
+        char new_source[24];
         char journal[33];      /* id of the session's journal, for import_copy() */
         uint64_t own, unknown; /* the counts own and unknown below, for this session only */
         /* sessions that received events of this file, in the order of their first events */

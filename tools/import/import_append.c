@@ -48,6 +48,20 @@ static bool directory_id(annal_slice data, char id[DIRECTORY_ID_BYTES])
     return directory.len > 2 && directory.ptr[0] == '"';
 }
 
+#define SOURCE_ID       "source."
+#define SOURCE_ID_BYTES sizeof((struct import_session){0}.new_source)
+
+/* Write the id of the event that only records a source of the session. Return false if data has no
+ * source. */
+static bool source_id(annal_slice data, char id[SOURCE_ID_BYTES])
+{
+    annal_slice host = annal__json_member(data, "source_host");
+    annal_slice path = annal__json_member(data, "source_path");
+    snprintf(id, SOURCE_ID_BYTES, SOURCE_ID "%016" PRIx64,
+             annal__hash(path.ptr, path.len, annal__hash(host.ptr, host.len, 0)));
+    return path.len > 2 && path.ptr[0] == '"';
+}
+
 /* Pass an event of the session to the importer, if the importer's end reads events of this type. */
 static annal_status recall(struct import_job *job, annal_slice session, annal_slice type,
                            annal_slice id, int64_t ts_us, annal_slice data, annal_error *err)
@@ -71,7 +85,7 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
 {
     annal_cursor *cursor = NULL;
     annal_event event = {0};
-    char directory[DIRECTORY_ID_BYTES];
+    char directory[DIRECTORY_ID_BYTES], source[SOURCE_ID_BYTES];
     annal_status status = annal_cursor_open(job->store, session, 1, &cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
@@ -84,6 +98,9 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
         if (status == ANNAL_OK && annal__slice_begins(event.type, "session.") &&
             directory_id(event.data, directory))
             status = annal__import_remember(job->import, session, annal_slice_of(directory), err);
+        if (status == ANNAL_OK && annal__slice_begins(event.type, "session.") &&
+            source_id(event.data, source))
+            status = annal__import_remember(job->import, session, annal_slice_of(source), err);
         if (status == ANNAL_OK)
             status = recall(job, session, event.type, event.id, event.ts_us, event.data, err);
         *out_last_us = status == ANNAL_OK ? event.ts_us : *out_last_us;
@@ -496,7 +513,8 @@ static annal_status add_waiting(struct import_job *job, const annal_import_event
         status = keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
     if (status >= 0)
         status = keep(&pending->bytes, data, &waiting->data, &waiting->data_len);
-    if (status >= 0 && annal__slice_is(event->draft.type, "session.created"))
+    if (status >= 0 && (annal__slice_is(event->draft.type, "session.created") ||
+                        annal__slice_begins(event->draft.id, SOURCE_ID)))
         status =
             file_time_say_source(&pending->bytes, job->path, &waiting->data, &waiting->data_len);
     if (status < 0)
@@ -516,8 +534,7 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
     struct buf data = {0};
     bool known = true;
     annal_status status = ANNAL_OK;
-    if (annal__slice_is(event->draft.type, "session.created") &&
-        directory_id(event->draft.data, id))
+    if (directory_id(event->draft.data, id))
         status = annal__import_knows(job->import, event->session, annal_slice_of(id), &known, err);
     if (status >= 0 && !known) {
         annal_slice source = annal__json_member(event->draft.data, "source");
@@ -536,6 +553,44 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
     }
     annal__buf_done(&data);
     return status;
+}
+
+/* The log begins a session of the store: note whether other logs were its source so far. */
+static annal_status compare_source(struct import_job *job, struct import_session *session,
+                                   annal_error *err)
+{
+    char id[SOURCE_ID_BYTES] = "";
+    struct buf data = {0};
+    size_t at = 0, len = 2;
+    bool known = true;
+    annal_status status = annal__buf_append(&data, "{}", len);
+    if (status >= 0)
+        status = file_time_say_source(&data, job->path, &at, &len);
+    if (status < 0)
+        status = annal__fail(err, status, "import: out of memory");
+    else if (source_id((annal_slice){data.ptr + at, len}, id))
+        status = annal__import_knows(job->import, annal_slice_of(session->id), annal_slice_of(id),
+                                     &known, err);
+    if (!known)
+        memcpy(session->new_source, id, sizeof id);
+    annal__buf_done(&data);
+    return status;
+}
+
+/* Append the new source of a session, before the first event that this log adds. */
+static annal_status note_source(struct import_job *job, const annal_import_event *event,
+                                struct import_session *session, annal_error *err)
+{
+    char id[SOURCE_ID_BYTES];
+    memcpy(id, session->new_source, sizeof id);
+    session->new_source[0] = '\0';
+    annal_import_event noted = *event;
+    noted.formerly = (annal_slice){0};
+    noted.draft = (annal_draft){.type = ANNAL_SLICE("session.updated"),
+                                .id = annal_slice_of(id),
+                                .ts_us = event->draft.ts_us,
+                                .data = ANNAL_SLICE("{}")};
+    return import_take_event(job, &noted, err);
 }
 
 /* Take an event of the importer, and keep it for the next append. */
@@ -574,9 +629,17 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);
     if (status >= 0 && !known && event->formerly.len > 0)
         status = annal__import_knows(job->import, event->session, event->formerly, &known, err);
-    if (status >= 0 && known)
-        status = note_move(job, event, job->report.sessions[index].last_us, err);
+    if (status >= 0 && known && !job->is_text &&
+        annal__slice_is(event->draft.type, "session.created")) {
+        status = compare_source(job, &job->report.sessions[index], err);
+        if (status >= 0)
+            status = note_move(job, event, job->report.sessions[index].last_us, err);
+    }
     if (status < 0 || known || is_pending(job, index, event->draft.id))
+        goto done;
+    if (job->report.sessions[index].new_source[0] != '\0')
+        status = note_source(job, event, &job->report.sessions[index], err);
+    if (status < 0)
         goto done;
 
     status = store_strings(job, event, &shortened, &data, err);

@@ -185,7 +185,7 @@ const struct report_section report_sections[] = {
      .if_any = true,
      .sql = "SELECT source_host, count(DISTINCT session_id), sum(requests), sum(input_tokens), "
             "sum(output_tokens), " COST " FROM (SELECT * FROM " USAGE
-            ") LEFT JOIN session_sources USING (session_id) "
+            ") LEFT JOIN session_latest_sources USING (session_id) "
             "WHERE (SELECT count(DISTINCT source_host) > 1 FROM session_sources) GROUP BY 1 "
             "ORDER BY sum(input_tokens) DESC, 1 LIMIT ?4",
      .columns = {{"source_host", "HOST", .cell = CELL_TEXT},

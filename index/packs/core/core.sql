@@ -1,4 +1,4 @@
--- pack core   version 14  database sessions.db
+-- pack core   version 15  database sessions.db
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
@@ -44,6 +44,8 @@
 -- source gave them (data.source.origin), so that an importer finds the session that has one already;
 -- and which sessions are known from the log of their agent, and which from its telemetry. An agent's log
 -- says more: its telemetry is not counted any more after the event telemetry.superseded of the session.
+-- After record.moved, a record of a sub-agent counts in its parent only: the parent's importer found that
+-- the sub-agent's log began with a copy of it, and appends the negative usage, too.
 --
 -- Tools. A call has a row from its tool.called on, which is written before the tool runs. A result
 -- belongs to the newest call with its call_id, and only the first result is kept. A result without
@@ -109,12 +111,19 @@ CREATE TABLE session_directories (
     PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
--- The host that imported a session, and the log from which it was imported.
+-- The logs from which a session was imported, and the hosts that imported them: the log with which
+-- it began, and each other log that added events, as after a project was moved.
 CREATE TABLE session_sources (
-    session_id    TEXT PRIMARY KEY,
+    session_id    TEXT NOT NULL,
+    seq           INTEGER NOT NULL,
     source_host   TEXT,
-    source_path   TEXT
+    source_path   TEXT,
+    PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
+
+CREATE VIEW session_latest_sources AS
+    SELECT session_id, source_host, source_path FROM session_sources s
+    WHERE seq = (SELECT max(seq) FROM session_sources o WHERE o.session_id = s.session_id);
 
 -- The project of each session: the directory in which it began, under its latest name. A directory
 -- was moved if a session began in it and ended in another directory, neither of them is within the

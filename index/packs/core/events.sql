@@ -19,8 +19,9 @@ WHERE id = :session;
 INSERT INTO session_directories (session_id, seq, timestamp, directory)
 SELECT :session, :seq, :ts, COALESCE(NULLIF(rtrim($working_directory, '/'), ''), '/')
 WHERE $working_directory GLOB '?*';
-INSERT OR REPLACE INTO session_sources (session_id, source_host, source_path)
-SELECT :session, $source_host, $source_path WHERE COALESCE($source_host, $source_path) GLOB '?*';
+INSERT INTO session_sources (session_id, seq, source_host, source_path)
+SELECT :session, :seq, $source_host, $source_path
+WHERE COALESCE($source_host, $source_path) GLOB '?*';
 INSERT OR IGNORE INTO record_origins
 SELECT :session, CASE $source::kind WHEN 'otel-logs' THEN 'telemetry ' ELSE 'log ' END || :session
 WHERE $source::kind IN ('claude-code', 'codex', 'gemini-cli', 'otel-logs');
@@ -54,6 +55,9 @@ INSERT INTO session_directories (session_id, seq, timestamp, directory)
 SELECT :session, :seq, :ts,
        COALESCE(NULLIF(rtrim(COALESCE($set::working_directory, $working_directory), '/'), ''), '/')
 WHERE COALESCE($set::working_directory, $working_directory) GLOB '?*';
+INSERT INTO session_sources (session_id, seq, source_host, source_path)
+SELECT :session, :seq, $source_host, $source_path
+WHERE COALESCE($source_host, $source_path) GLOB '?*';
 
 -- on session.status_changed
 UPDATE sessions SET status = COALESCE($to, status) WHERE id = :session;
@@ -334,6 +338,10 @@ UPDATE tool_calls SET
                      ELSE exit_code END
 WHERE session_id = :session AND call_id = $call_id AND status <> 'called'
   AND seq = (SELECT MAX(seq) FROM tool_calls WHERE session_id = :session AND call_id = $call_id);
+
+-- on record.moved
+DELETE FROM tool_calls
+WHERE session_id = :session AND call_id IN (SELECT value FROM json_each(COALESCE(:data -> '$.call_ids', '[]')));
 
 -- on response.stored, response_stored
 INSERT INTO responses (session_id, ref, seq, content_ref, stored_at)
