@@ -13,6 +13,10 @@
  * (4) If a run has more than RECORDS_MAX records, they are freed and found in the index.
  * (5) Thousands of texts may belong to the same session. Its events are read once in a run, not
  *     for each text.
+ * (6) A part of a session, such as a sub-agent, has an id that begins with the id of the session
+ *     and a dot. If a part owns a record that the session itself has, the session owns it from the
+ *     next pause on: until then each line of the record must find the part, and take the record
+ *     from it. Other sessions find the session. The part, read again, finds itself.
  */
 #include "tools/import/owners.h"
 
@@ -44,6 +48,7 @@ struct owners {
     annal_error err;
     /* hash table of records; its entries are indexes of names, the sessions that own the records */
     struct places records;
+    struct places taken; /* the same, for records that sessions took from their parts */
     struct places by_name;
     char **names;
     size_t name_count;
@@ -141,16 +146,47 @@ static size_t name_of(struct owners *owners, annal_slice session)
     return owners->last = owners->name_count - 1;
 }
 
+static bool is_part(annal_slice part, annal_slice session)
+{
+    return session.len > 0 && part.len > session.len && part.ptr[session.len] == '.' &&
+           memcmp(part.ptr, session.ptr, session.len) == 0;
+}
+
+/* Rule 6: note that the session takes the record from its part. */
+static void take(struct owners *owners, uint64_t hash, annal_slice session)
+{
+    size_t name = name_of(owners, session);
+    if (name != SIZE_MAX && places_next(&owners->taken, hash, &(size_t){0}) == SIZE_MAX)
+        (void)!places_add(&owners->taken, hash, name);
+}
+
+static void settle_taken(struct owners *owners)
+{
+    for (size_t i = 0; i < owners->taken.count; i++)
+        if (owners->taken.all[i].index != 0)
+            places_set(&owners->records, owners->taken.all[i].hash, owners->taken.all[i].index - 1);
+    places_done(&owners->taken);
+}
+
 annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
 {
     struct owners *owners = arg;
     uint64_t hash = annal__hash(origin.ptr, origin.len, OF_RECORD);
     size_t index = places_next(&owners->records, hash, &(size_t){0});
-    if (index != SIZE_MAX)
-        return annal_slice_of(owners->names[index]);
+    if (index != SIZE_MAX) {
+        annal_slice known = annal_slice_of(owners->names[index]);
+        if (is_part(known, session))
+            take(owners, hash, session);
+        else if (is_part(session, known) &&
+                 annal__slice_same(find_in_store(owners, origin, session), session))
+            return session;
+        return known;
+    }
     annal_slice found = find_in_store(owners, origin, session);
     if (session.len == 0)
         return found;
+    if (is_part(found, session))
+        take(owners, hash, session);
     size_t name = name_of(owners, found.len > 0 ? found : session);
     if (name != SIZE_MAX)
         (void)!places_add(&owners->records, hash, name);
@@ -204,6 +240,7 @@ void owners_pause(struct owners *owners)
         return;
     annal__record_owner_close(owners->known);
     owners->known = NULL;
+    settle_taken(owners);
     if (owners->records.used >= RECORDS_MAX)
         forget_records(owners);
 }
@@ -219,6 +256,7 @@ void owners_free(struct owners *owners)
         return;
     annal__record_owner_close(owners->known);
     places_done(&owners->records);
+    places_done(&owners->taken);
     places_done(&owners->by_name);
     places_done(&owners->events);
     for (size_t i = 0; i < owners->name_count; i++)

@@ -43,6 +43,17 @@ size_t places_next(const struct places *places, uint64_t hash, size_t *at)
     return SIZE_MAX;
 }
 
+void places_set(struct places *places, uint64_t hash, size_t index)
+{
+    for (size_t at = 0; places->count > 0; at++) {
+        struct place *place = &places->all[(hash + at) & (places->count - 1)];
+        if (place->hash == hash && place->index != 0)
+            place->index = index + 1;
+        if (place->index == 0 || place->hash == hash)
+            break;
+    }
+}
+
 void places_done(struct places *places)
 {
     annal__free(places->all);

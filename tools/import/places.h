@@ -23,6 +23,9 @@ bool places_add(struct places *places, uint64_t hash, size_t index);
  * before the first call. */
 size_t places_next(const struct places *places, uint64_t hash, size_t *at);
 
+/* Set the index of the first entry with this hash, if there is one. */
+void places_set(struct places *places, uint64_t hash, size_t index);
+
 void places_done(struct places *places);
 
 #endif

@@ -50,7 +50,11 @@
 --      own id. These are records, and count nothing: a tool call or result that the session already
 --      has, a line with a known uuid, a prompt with the same time and text, and a message of
 --      another session: forkedFrom names it, or record_owner finds the message and request, the time
---      and uuid, or the time and text. parent_session_id names the session that had them first.
+--      and uuid, or the time and text. parent_session_id names the session that had them first. But
+--      a sub-agent is never the origin of its parent's lines: if its log, which may begin with the
+--      parent's history, was imported before the parent's, the parent takes them back. They count in
+--      the parent, and record.moved and negative usage say so in the sub-agent. A prompt after a
+--      call without a result, which only such a history ends with, is the sub-agent's title.
 -- (11) The lines are a tree (parentUuid). A prompt that continues from a point before the last turn
 --      marks the turns after that point as abandoned, and the turns on its path to the root as
 --      live. Copied lines have no turn here: a prompt that continues from a copied line abandons
@@ -109,12 +113,13 @@ SELECT session_id(coalesce((SELECT value FROM options WHERE name = 'session'), s
        json_text(kind), json_text(file) FROM source;
 
 -- The state of each session so far. dated: its earliest time; turn: the open turn; turns: number of
--- turns; leaf: its last message; rank: source of the name, rule (9). rest: how the open turn ends
+-- turns; leaf: its last message; calls: that message calls a tool; rank: source of the name, rule
+-- (9). rest: how the open turn ends
 -- if nothing follows; rest_…: columns of the line that decides it; rested: a line has decided it.
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, dated INTEGER, model TEXT, cwd TEXT, branch TEXT, name TEXT,
     rank INTEGER, turn TEXT, turns INTEGER, leaf TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER,
-    rest_n INTEGER, rested INTEGER, last_turn TEXT, parent TEXT
+    rest_n INTEGER, rested INTEGER, last_turn TEXT, parent TEXT, calls INTEGER
 ) WITHOUT ROWID;
 
 -- The lines so far: the last turn at each line; copied: another session owns it.
@@ -157,7 +162,7 @@ CREATE TABLE facts (
     rooted INTEGER, copied INTEGER, new_parent TEXT, last_turn TEXT, from_turn TEXT, taken TEXT, prompt TEXT,
     hour INTEGER, searches INTEGER, others TEXT, more_hour INTEGER, more_searches INTEGER,
     told_others TEXT, size INTEGER, again INTEGER, branches INTEGER, leaves INTEGER, supersedes INTEGER,
-    counts INTEGER, said_at TEXT, usage_origin TEXT
+    counts INTEGER, said_at TEXT, usage_origin TEXT, part TEXT
 );
 
 -- The events that a line may produce, in their order.
@@ -229,7 +234,11 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            CASE WHEN NEW.model IS NOT s.model THEN NEW.model END,
            CASE WHEN NEW.cwd IS NOT s.cwd THEN NEW.cwd END,
            CASE WHEN NEW.branch IS NOT s.branch THEN NEW.branch END,
-           CASE WHEN x.name IS NOT s.name AND x.rank >= coalesce(s.rank, 0) THEN x.name END, x.rank,
+           CASE WHEN x.name IS NOT s.name AND x.rank >= coalesce(s.rank, 0) THEN x.name
+                WHEN NEW.side AND s.calls AND NEW.up = s.leaf AND NEW.type = 'user' AND NOT x.interrupted
+                     AND coalesce(NEW.blocks, '') NOT LIKE '%r%'
+                THEN (SELECT coalesce(said(c) ->> '$', CASE NEW.shape WHEN 'text' THEN c ->> '$' ELSE c ->> '$[0].text' END)
+                      FROM (SELECT line_json(NEW.row) -> '$.message.content' AS c)) END, x.rank,
            CASE WHEN x.summarizes IS NULL AND NEW.has_leaf THEN NEW.leaf END, NEW.summary,
            CASE WHEN NOT x.seen_before
                      AND (u.message IS NULL OR coalesce(NEW.output > coalesce(u.output, 0), 0)
@@ -270,7 +279,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            CASE WHEN s.rest <> 'open' AND NOT x.interrupted THEN s.rest_error END,
            x.label, CASE WHEN NOT x.copied THEN x.origin END, coalesce(NEW.up, NEW.logical_up), NEW.rooted, x.copied,
            CASE WHEN x.owner <> x.session AND x.owner IS NOT coalesce(s.parent, x.parent)
-                     AND s.parent IS NULL AND x.parent IS NULL THEN x.owner END,
+                     AND s.parent IS NULL AND x.parent IS NULL AND x.foreigner THEN x.owner END,
            CASE WHEN x.human THEN coalesce(NEW.uuid, NEW.hash) ELSE s.last_turn END, s.last_turn, NULL, x.prompt,
            NEW.hour, NEW.searches,
            NEW.others, NEW.hour - coalesce(u.hour, 0), NEW.searches - coalesce(u.searches, 0), u.others,
@@ -279,13 +288,15 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                            + coalesce(i.value ->> '$.cache_creation_input_tokens', 0))
                 FROM json_each(line_json(NEW.row), '$.message.usage.iterations') i
                 WHERE i.value ->> '$.type' = 'message') END,
-           u.message IS NOT NULL, NULL, NULL, NULL, NOT x.copied, x.said_at, NULL
+           u.message IS NOT NULL, NULL, NULL, NULL, NOT x.copied, x.said_at, NULL,
+           CASE WHEN x.owner <> x.session AND NOT x.foreigner THEN x.owner END
     FROM (
-        SELECT y.*, y.seen_before OR coalesce(y.owner <> y.session, 0)
+        SELECT y.*, coalesce(y.owner <> y.session AND substr(y.owner || '.', 1, length(y.session) + 1) <> y.session || '.', 0) AS foreigner,
+               y.seen_before OR coalesce(y.owner <> y.session AND substr(y.owner || '.', 1, length(y.session) + 1) <> y.session || '.', 0)
                     OR (coalesce(NEW.blocks LIKE '%r%', 0) OR NEW.type IS 'system') AND coalesce(y.up_copied, 0)
                     AS copied,
-               y.talks AND NOT y.seen_before AND NOT coalesce(y.owner <> y.session, 0) AS human,
-               y.talks AND NOT y.seen_before AND NOT coalesce(y.owner <> y.session, 0)
+               y.talks AND NOT y.seen_before AND NOT coalesce(y.owner <> y.session AND substr(y.owner || '.', 1, length(y.session) + 1) <> y.session || '.', 0) AS human,
+               y.talks AND NOT y.seen_before AND NOT coalesce(y.owner <> y.session AND substr(y.owner || '.', 1, length(y.session) + 1) <> y.session || '.', 0)
                    OR y.interrupted AND NOT y.seen_before OR NOT coalesce(y.up_copied, 0)
                    AND (NEW.type IS 'system' AND NEW.subtype IS 'turn_duration') AS ends
         FROM (
@@ -373,9 +384,11 @@ CREATE TRIGGER leave AFTER UPDATE OF leaves ON facts BEGIN
            CASE WHEN NEW.new_name IS NOT NULL THEN NEW.rank END,
            CASE WHEN NEW.human OR NEW.ended IS NULL THEN NEW.turn END, NEW.turns,
            CASE WHEN NEW.type IN ('user', 'assistant') THEN NEW.uuid END,
-           NEW.rest, NEW.error, NEW.ts, NEW.n, coalesce(NEW.rest <> 'open', 0), NEW.last_turn, NEW.new_parent
+           NEW.rest, NEW.error, NEW.ts, NEW.n, coalesce(NEW.rest <> 'open', 0), NEW.last_turn, NEW.new_parent,
+           NEW.blocks LIKE '%c%'
     WHERE true
     ON CONFLICT DO UPDATE SET
+        calls = CASE WHEN excluded.leaf IS NULL THEN calls ELSE excluded.calls END,
         last_turn = excluded.last_turn, parent = coalesce(excluded.parent, parent),
         dated = coalesce(excluded.dated, dated), model = coalesce(excluded.model, model),
         cwd = coalesce(excluded.cwd, cwd), branch = coalesce(excluded.branch, branch),
@@ -398,11 +411,12 @@ END;
 CREATE TRIGGER leave_more AFTER UPDATE OF leaves ON facts WHEN NEW.human OR NEW.prompt IS NOT NULL OR NEW.parent IS NOT NULL
     OR NEW.leaf IS NOT NULL OR NEW.again AND NEW.message IS NOT NULL
 BEGIN
-    UPDATE facts SET (usage_origin, counts) = (
-        SELECT o, record_owner(o, NEW.session) = NEW.session
-        FROM (SELECT 'claude ' || NEW.message || ' +' || coalesce(NEW.output, 0) || '+'
+    UPDATE facts SET (usage_origin, counts, part) = (
+        SELECT o, owner = NEW.session OR part IS NOT NULL, part
+        FROM (SELECT o, owner, CASE WHEN substr(owner, 1, length(NEW.session) + 1) = NEW.session || '.' THEN owner END AS part
+              FROM (SELECT o, record_owner(o, NEW.session) AS owner FROM (SELECT 'claude ' || NEW.message || ' +' || coalesce(NEW.output, 0) || '+'
                      || (coalesce(NEW.input, 0) + coalesce(NEW.cached, 0) + coalesce(NEW.written, 0))
-                     || coalesce('+' || length(NEW.others), '') AS o LIMIT 1))
+                     || coalesce('+' || length(NEW.others), '') AS o LIMIT 1) LIMIT 1) LIMIT 1))
     WHERE row = NEW.row AND NEW.again AND NEW.message IS NOT NULL;
     INSERT OR IGNORE INTO branches SELECT NEW.turn, NEW.session, NEW.from_turn, 0 WHERE NEW.human;
     INSERT OR IGNORE INTO prompts SELECT NEW.prompt WHERE NEW.prompt IS NOT NULL;
@@ -411,18 +425,9 @@ BEGIN
     INSERT OR REPLACE INTO summaries SELECT NEW.leaf, NEW.summary WHERE NEW.leaf IS NOT NULL AND NEW.rank IS NULL;
 END;
 
--- batch
-
-INSERT INTO said SELECT * FROM said;
-
--- CROSS JOIN keeps the order: line, kind, block.
-SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, CASE WHEN at_once THEN id ELSE label || id END, NULL,
-       CASE WHEN at IS NULL AND ts > 1 AND (type_k <> 2 OR end_ts = ts)
-           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n,
-       CASE WHEN NOT at_once THEN hash || id WHEN type_k = 100000 THEN hash || '.usage'
-            WHEN type_k = 2 AND id = label || '.2' THEN hash || '.2' END
-FROM (
-    SELECT session, ts, at, w.n, end_ts, k.k AS type_k, w.label, w.hash, k.k IN (-1, 0, 2, 99999, 100000, 100001) AS at_once,
+-- The events of the batch. CROSS JOIN keeps the order: line, kind, block.
+CREATE VIEW made AS
+    SELECT session, part, ts, at, w.n, end_ts, k.k AS type_k, w.label, w.hash, k.k IN (-1, 0, 2, 99999, 100000, 100001) AS at_once,
         CASE k.k
         WHEN -1 THEN 'telemetry.superseded'
         WHEN 0 THEN 'session.created'
@@ -605,8 +610,34 @@ FROM (
                      OR b.value ->> '$.output_tokens' - coalesce(told_others ->> ('$[' || b.key || '].output_tokens'), 0) > 0
                      OR b.value ->> '$.input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].input_tokens'), 0) > 0
                      OR b.value ->> '$.cache_read_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_read_input_tokens'), 0) > 0
-                     OR b.value ->> '$.cache_creation_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation_input_tokens'), 0) > 0) END
-);
+                     OR b.value ->> '$.cache_creation_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation_input_tokens'), 0) > 0) END;
+
+-- batch
+
+INSERT INTO said SELECT * FROM said;
+
+SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, CASE WHEN at_once THEN id ELSE label || id END, NULL,
+       CASE WHEN at IS NULL AND ts > 1 AND (type_k <> 2 OR end_ts = ts)
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n,
+       CASE WHEN NOT at_once THEN hash || id WHEN type_k = 100000 THEN hash || '.usage'
+            WHEN type_k = 2 AND id = label || '.2' THEN hash || '.2' END
+FROM made;
+
+-- Rule (10): what the log of a sub-agent had of these lines.
+SELECT part, ts, type, id || '.moved', NULL,
+       (SELECT json_group_object(d.key, CASE WHEN d.key LIKE '%_tokens' AND d.key <> 'prompt_tokens' OR d.key = 'web_searches' THEN -d.value
+                                             WHEN d.type IN ('object', 'array') THEN json(d.value) ELSE d.value END)
+        FROM json_each(json_set(json_remove(data, '$.turn_id', '$.source.origin'),
+                                '$.prompt_tokens', coalesce(data ->> '$.prompt_tokens', data ->> '$.input_tokens'),
+                                '$.requests', -coalesce(data ->> '$.requests', data ->> '$.input_tokens' IS NOT 0))) d), n, NULL
+FROM made WHERE (SELECT max(part) FROM facts) IS NOT NULL AND part IS NOT NULL AND type_k >= 100000
+UNION ALL
+SELECT part, ts, 'record.moved', label || '.moved', NULL,
+       json_fields('to', json_text(session), 'record', json_text(uuid),
+           'call_ids', (SELECT nullif(json_group_array(b.value ->> '$.id'), '[]') FROM json_each(line_json(row), '$.message.content') b
+                        WHERE substr(blocks, b.key + 1, 1) = 'c'),
+           'source', json_fields('kind', kind, 'file', name, 'line', n)), n, NULL
+FROM facts, (SELECT kind, name FROM file) WHERE part IS NOT NULL;
 
 DELETE FROM facts;
 

@@ -15,7 +15,8 @@
 --  (3) A user's message begins a turn and ends the turn before. An answer without a tool call ends
 --      it, too; the event is appended at the start of the next turn or at the end of the log. A
 --      message of another session (record_owner: its id and time), which forks copy, and the
---      results of its calls, are import.record.
+--      results of its calls, are import.record. So are those of a fork that are older than the fork
+--      itself, if its parent is not imported yet.
 --  (4) A session begins at the earliest time of its lines, which may be before the time of its own
 --      line.
 --  (5) input_tokens are input, cache reads and cache writes together: pi counts them separately.
@@ -42,12 +43,12 @@ SELECT CASE WHEN max(json ->> '$.type' IN ('session_start', 'todo_state') OR jso
 
 -- once
 -- The state of the file so far. kind and name are JSON; rest: how the open turn ends if nothing
--- follows.
+-- follows; forked: the time at which the session was forked from another.
 CREATE TABLE file (session TEXT, ts INTEGER, first INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
                    model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER, rest_n INTEGER, rested INTEGER,
-                   kind TEXT, name TEXT);
+                   kind TEXT, name TEXT, forked INTEGER);
 INSERT INTO file
-SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, json_text(kind), json_text(file)
+SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, json_text(kind), json_text(file), NULL
 FROM source;
 
 -- The lines so far, and the turn of each ('': it has none, as before the first prompt and in copied
@@ -103,7 +104,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    WHERE b.type = 'object' AND b.value ->> '$.type' = 'toolCall') AS calls
         FROM (
         SELECT w.*, CASE WHEN p.id IS NOT NULL THEN coalesce(p.turn, '') END AS up_turn, p.copied AS up_copied,
-               coalesce(record_owner(origin, session) <> session, 0)
+               CASE WHEN ts < forked AND itself IN ('message', 'bash', 'result') THEN 1
+                    ELSE coalesce(record_owner(origin, session) <> session, 0) END
                    OR EXISTS (SELECT 1 FROM nodes d WHERE d.id = w.id)
                    OR itself = 'result' AND coalesce(p.copied, 0) AS copied
         FROM (
@@ -124,7 +126,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    CASE WHEN NOT named AND type = 'session' THEN coalesce(session_id(nullif(id, '')), session)
                         ELSE session END AS session,
                    coalesce(time_us(at), ts) AS ts, first, named OR type IS 'session' AS named, made, turn, turns, model,
-                   rest, rest_error, rest_ts, rest_n, rested
+                   rest, rest_error, rest_ts, rest_n, rested, forked
             FROM (SELECT f.*, NEW.json ->> '$.type' AS type, NEW.json ->> '$.message.role' AS role,
                          NEW.json ->> '$.id' AS id, NEW.json ->> '$.timestamp' AS at FROM file f LIMIT 1)
             LIMIT 1) v LIMIT 1) w LEFT JOIN nodes p ON p.id = w.up_id
@@ -152,6 +154,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE file SET (session, ts, first, named, made, turn, turns, model, rest, rest_error, rest_ts, rest_n, rested) = (
         SELECT session, ts, first, named, 1, turn, turns, model, rest, rest_error, rest_ts, rest_n, rested
         FROM facts WHERE row = NEW.row);
+    UPDATE file SET forked = ts WHERE NEW.json ->> '$.type' = 'session' AND json_type(NEW.json, '$.parentSession') = 'text';
 END;
 CREATE TRIGGER take AFTER UPDATE OF taken ON facts BEGIN
     UPDATE branches SET gone = NOT gone WHERE turn IN (SELECT t.value ->> 0 FROM json_each(NEW.taken) t);
