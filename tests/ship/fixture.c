@@ -32,6 +32,10 @@ void fleet_setup(void)
     second = strdup(tmpdir_path(&cli.dir, "second"));
     if (pg.dir[0] == '\0')
         return;
+    /* the server may still run a statement of a command that the test before has killed */
+    fleet_do("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE"
+             " datname = current_database() AND backend_type = 'client backend' AND"
+             " pid <> pg_backend_pid()");
     fleet_do("DROP SCHEMA IF EXISTS annal CASCADE; ALTER DATABASE " DATABASE " RESET ALL");
     url = strdup(pg_url(&pg, DATABASE, NULL));
 }
