@@ -432,7 +432,8 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         source.owner_arg = options->owners;
     }
     struct buf session = {0};
-    annal_import_option *all = annal__realloc_array(NULL, given + 3, sizeof *all);
+    annal_import_option *all = annal__realloc_array(NULL, given + 4, sizeof *all);
+    char *path = realpath(job->path, NULL);
     job->batch_lines =
         options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
     job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
@@ -446,6 +447,8 @@ static annal_status open_importer(struct import_job *job, const struct importer 
                 (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
         if (directory.len > 0)
             all[given++] = (annal_import_option){ANNAL_SLICE(":directory"), directory};
+        if (path != NULL)
+            all[given++] = (annal_import_option){ANNAL_SLICE(":path"), annal_slice_of(path)};
         if (job->is_whole)
             all[given++] = (annal_import_option){ANNAL_SLICE(":whole"), ANNAL_SLICE("1")};
         source.options = all;
@@ -462,6 +465,7 @@ static annal_status open_importer(struct import_job *job, const struct importer 
     }
     annal__buf_done(&session);
     annal__free(all);
+    free(path);
     return status;
 }
 

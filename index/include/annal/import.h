@@ -17,8 +17,8 @@
  *       one row, with the arguments of annal_import_open(); stem is file without its last suffix
  *   options(name, value)
  *       further options of the caller; the names are the importer's own. annal import gives
- *       ":directory", the name of the directory of the log, and ":whole" for a document or a
- *       database that could be read to its end
+ *       ":directory", the name of the directory of the log, ":path", its path from the root, and
+ *       ":whole" for a document or a database that could be read to its end
  *   lines(row, n, hash, json, unreadable)
  *       the lines of the batch. row: 1, 2, …; n: number of the line in its file; hash: hash of its
  *       bytes, 32 hex digits; json: the line, if it is one JSON value, else NULL; unreadable: NULL,

@@ -15,7 +15,7 @@ values of another type, lines moved, doubled and cut. ANNAL_TEST_SEED makes othe
 import json, os, random, re, shutil, subprocess, sys, tempfile
 
 KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush cursor droid dsh gemini-cli goose "
-         "inspect langgraph lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent "
+         "inspect kimi langgraph lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent "
          "tau-bench").split()
 
 
@@ -190,6 +190,15 @@ def tokens_inspect(records):
             sum(number(u.get("output_tokens")) for u in usages))
 
 
+def tokens_kimi(records):
+    used = [at(r, "message", "payload", "token_usage") or at(r, "message", "payload", "event", "payload", "token_usage")
+            for r in records if not at(r, "message", "payload", "agent_id")]
+    used = [{n: number(u.get(o)) for n, o in (("inputOther", "input_other"), ("inputCacheRead", "input_cache_read"),
+                                              ("inputCacheCreation", "input_cache_creation"), ("output", "output"))}
+            for u in used if u] + [r["usage"] for r in records if r.get("type") == "usage.record" and r.get("usage")]
+    return (sum(u["inputOther"] + u["inputCacheRead"] + u["inputCacheCreation"] for u in used), sum(u["output"] for u in used))
+
+
 def tokens_none(records):
     return 0, 0
 
@@ -198,7 +207,7 @@ TOKENS = {"claude-code": tokens_claude_code, "codex": tokens_codex, "copilot-cli
           tokens_gemini_cli, "pi": tokens_pi, "opencode": tokens_opencode, "mini-swe-agent": tokens_mini_swe_agent,
           "swe-agent": tokens_swe_agent, "tau-bench": tokens_none, "qwen-code": tokens_qwen_code, "droid":
           tokens_droid, "amp": tokens_amp, "copilot-chat": tokens_copilot_chat, "atif": tokens_atif, "dsh":
-          tokens_dsh, "inspect": tokens_inspect}
+          tokens_dsh, "inspect": tokens_inspect, "kimi": tokens_kimi}
 
 
 # ---- One log ----
@@ -349,6 +358,8 @@ def logs_of(folder):
             files = [os.path.join(at_, f) for at_, _, fs in os.walk(path) for f in fs if f.endswith(".json")]
             if files:
                 yield path, files
+            else:
+                yield from logs_of(path)
         elif re.search(r"\.(jsonl?|traj)$", name):
             yield path, [path]
 

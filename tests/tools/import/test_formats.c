@@ -99,6 +99,12 @@ static const struct log {
     {"inspect", "2026-03-02T09-14-06_tides.json", "document", 3, 20, 1340, 60, 1000,
      "import.record 3, message.added 5, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 1, turn.failed 1, turn.started 2"},
+    {"kimi", "5d1f7c3a-0b6e-4c1e-9a51-2f6f2c7d8e90/wire.jsonl", "lines", 21, 27, 2490, 45, 2200,
+     "import.record 6, message.added 5, tool.called 3, tool.failed 1, tool.returned 1, "
+     "turn.completed 1, turn.failed 1, turn.started 3"},
+    {"kimi", "session_3f0c2d1e/agents/main/wire.jsonl", "lines", 25, 33, 2445, 40, 2200,
+     "import.record 9, message.added 8, tool.called 2, tool.failed 1, tool.returned 1, "
+     "turn.cancelled 1, turn.completed 1, turn.failed 1, turn.started 3"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
