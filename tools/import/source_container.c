@@ -7,6 +7,7 @@
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/import/archive.h"
 #include "tools/import/directory.h"
 #include "tools/import/document.h"
 #include "tools/import/runs.h"
@@ -24,7 +25,8 @@
 
 const char *source_container_name(enum container container)
 {
-    static const char *const names[] = {"lines", "document", "directory", "sqlite", "text"};
+    static const char *const names[] = {"lines",  "document", "directory",
+                                        "sqlite", "text",     "archive"};
     return names[container];
 }
 
@@ -120,6 +122,24 @@ static annal_status open_directory(const struct importer *importer, const char *
                  ? run_write_lines(path, only_whole, lines, err)
                  : directory_write_lines(importer, path, only_whole, lines, err);
     return end_lines(lines, status, out_fd, err);
+}
+
+static annal_status open_archive(const struct importer *importer, int fd,
+                                 const struct container_options *options, struct lines *out,
+                                 annal_error *err)
+{
+    FILE *lines = NULL;
+    annal_error why = {0};
+    annal_status status = begin_lines(&lines, err);
+    if (status < 0)
+        return status;
+    out->container = CONTAINER_ARCHIVE;
+    status = archive_write_lines(importer, fd, options->rows, lines, &why);
+    if (status == ANNAL_ERR_CORRUPT && options->only_whole)
+        status = ANNAL_END;
+    status = keep_damage(out, status, ftello(lines) > 0, &why, err);
+    out->whole = !out->damaged;
+    return end_lines(lines, status, &out->fd, err);
 }
 
 /* ---- A text beside a log ---- */
@@ -314,6 +334,7 @@ annal_status source_container_open(const struct importer *importer, const char *
     struct stat st;
     *out = (struct lines){.fd = -1};
     options = options != NULL ? options : &defaults;
+    size_t at = 0;
     int fd = -1;
     annal_status status = open_path(path, &fd, &st, err);
     if (status < 0)
@@ -326,6 +347,8 @@ annal_status source_container_open(const struct importer *importer, const char *
     } else if (has_magic(fd, sqlite_magic, sizeof sqlite_magic)) {
         out->container = CONTAINER_SQLITE;
         status = open_database(importer, path, options, out, err);
+    } else if (has_magic(fd, "PK\3\4", 4) && importer_word(importer, "archive", &at).len > 0) {
+        status = open_archive(importer, fd, options, out, err);
     } else {
         out->fd = fd;
         fd = -1;

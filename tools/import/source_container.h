@@ -21,11 +21,13 @@ enum container {
     CONTAINER_DIRECTORY, /* directory of files (directory.h) */
     CONTAINER_SQLITE,    /* SQLite database (annal__import_rows()) */
     /* text that belongs to a log: lines of {"type", "of", "file", "part", "text"} */
-    CONTAINER_TEXT
+    CONTAINER_TEXT,
+    CONTAINER_ARCHIVE, /* zip archive (archive.h) */
+    CONTAINER_LAST = CONTAINER_ARCHIVE
 };
 
-/* Return the name of a form, which importers can read: "lines", "document", "directory", "sqlite"
- * or "text". */
+/* Return the name of a form, which importers can read: "lines", "document", "directory", "sqlite",
+ * "text" or "archive". */
 const char *source_container_name(enum container container);
 
 /* a log as lines */
@@ -33,7 +35,7 @@ struct lines {
     enum container container;
     int fd;      /* descriptor of the lines, positioned at the first line */
     bool is_log; /* whether fd is the log itself, so that bytes appended to it can be read */
-    bool whole;  /* whether a document is a complete JSON value */
+    bool whole;  /* whether a document is a complete JSON value, an archive complete */
     /*
      * whether the log is a document without any of the arrays that the importer's "-- split:" names
      */

@@ -342,7 +342,7 @@ bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
                                   .mtime_ns = (int64_t)number_of(noted->line, "mtime_ns"),
                                   .ctime_ns = (int64_t)number_of(noted->line, "ctime_ns")};
     uint64_t container = number_of(noted->line, "container");
-    if (!same_mark(mark, &then) || container > CONTAINER_TEXT ||
+    if (!same_mark(mark, &then) || container > CONTAINER_LAST ||
         (importer.kind == NULL && !read_importer(noted->line, &importer)) ||
         hash_importer(&importer, options) != number_of(noted->line, "importer") ||
         !read_sessions(unchanged->store, noted->line, &report)) {
@@ -365,7 +365,7 @@ bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
 static int container_number(const char *name)
 {
     int number = CONTAINER_LINES;
-    while (number <= CONTAINER_TEXT &&
+    while (number <= CONTAINER_LAST &&
            strcmp(source_container_name((enum container)number), name) != 0)
         number++;
     return number;
@@ -418,7 +418,7 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
     struct buf line = {0};
     if (unchanged == NULL || mark->path == NULL || report->damaged || report->unfinished > 0 ||
         import_is_unknown(report) || report->session_count > SESSIONS_MAX ||
-        container_number(report->container) > CONTAINER_TEXT)
+        container_number(report->container) > CONTAINER_LAST)
         return;
     int64_t wall_us = annal__system_clock.wall_us(annal__system_clock.arg);
     unchanged_mark_take(mark->path, &now);

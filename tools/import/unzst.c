@@ -7,10 +7,12 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* A compressed log is refused if it unpacks to more than ALWAYS_BYTES plus RATIO_MAX times its
- * size, because it could fill the disk. Real logs do not compress so well: their lines differ. */
 #define ALWAYS_BYTES ((uint64_t)64 << 20)
-enum { RATIO_MAX = 1000 };
+
+bool unzst_is_bomb(uint64_t packed, uint64_t unpacked)
+{
+    return unpacked > ALWAYS_BYTES && unpacked - ALWAYS_BYTES > UNZST_RATIO_MAX * packed;
+}
 
 static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_outBuffer *out,
                          FILE *file, annal_error *err)
@@ -38,11 +40,11 @@ static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_o
                                    "the zstd stream of the log is damaged: %s",
                                    ZSTD_getErrorName(left));
             written += out->pos;
-            if (written > ALWAYS_BYTES + RATIO_MAX * (uint64_t)at)
+            if (unzst_is_bomb((uint64_t)at, written))
                 return annal__fail(err, ANNAL_ERR_CORRUPT,
                                    "the zstd stream of the log decompresses to more than %d times "
                                    "the size of the file",
-                                   RATIO_MAX);
+                                   UNZST_RATIO_MAX);
             if (fwrite(out->dst, 1, out->pos, file) != out->pos)
                 return annal__fail_errno(err, "write the decompressed log to a temporary file");
         }

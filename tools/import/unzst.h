@@ -6,6 +6,12 @@
 
 #include <stdio.h>
 
+enum { UNZST_RATIO_MAX = 1000 };
+
+/* Return whether a file unpacks to more than 64 MiB plus this ratio times its size, which is enough
+ * to fill a disk. Real logs do not compress so well: their lines differ. */
+bool unzst_is_bomb(uint64_t packed, uint64_t unpacked);
+
 /*
  * Write the content of the zstd frames in fd to out, from the beginning of fd.
  *

@@ -105,6 +105,9 @@ static const struct log {
     {"kimi", "session_3f0c2d1e/agents/main/wire.jsonl", "lines", 25, 33, 2445, 40, 2200,
      "import.record 9, message.added 8, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.cancelled 1, turn.completed 1, turn.failed 1, turn.started 3"},
+    {"inspect", "2026-03-02T09-14-06_tides.eval", "archive", 5, 22, 1340, 60, 1000,
+     "import.record 5, message.added 5, tool.called 2, tool.failed 1, tool.returned 1, "
+     "turn.completed 1, turn.failed 1, turn.started 2"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,

@@ -617,6 +617,28 @@ START_TEST(a_truncated_compressed_log_gives_its_readable_part_and_a_warning)
 }
 END_TEST
 
+START_TEST(a_truncated_archive_gives_its_complete_files_and_a_warning)
+{
+    size_t len = 0;
+    char *text = file_read(ANNAL_SOURCE "/tests/data/inspect/2026-03-02T09-14-06_tides.eval", &len);
+    FILE *file = create("a.eval");
+    fwrite(text, 1, len * 2 / 3, file);
+    fclose(file);
+    import_twice("inspect", "a.eval", 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "the zip archive of the log is damaged"));
+    DONE(&cli, "sql", "SELECT count(*) AS n FROM sessions WHERE title = 'And the sun?'", "--json");
+    ck_assert_str_eq(cli.out, "{\"n\":1}\n");
+    text[len / 4] = (char)~text[len / 4]; /* in the compressed bytes of a sample */
+    file = create("b.eval");
+    fwrite(text, 1, len, file);
+    fclose(file);
+    CLI(&cli, NULL, "import", "inspect", tmpdir_path(&cli.dir, "b.eval"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "the zip archive of the log is damaged"));
+    free(text);
+}
+END_TEST
+
 START_TEST(a_truncated_database_gives_its_readable_rows_and_a_warning)
 {
     sqlite3 *db = create_database("a.db");
@@ -878,6 +900,7 @@ Suite *suite_import_odd(void)
     tcase_add_test(tc, a_line_of_more_than_a_million_spans_or_records_is_kept_unchanged);
     tcase_add_test(tc, a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked);
     tcase_add_test(tc, a_truncated_compressed_log_gives_its_readable_part_and_a_warning);
+    tcase_add_test(tc, a_truncated_archive_gives_its_complete_files_and_a_warning);
     tcase_add_test(tc, a_truncated_database_gives_its_readable_rows_and_a_warning);
     tcase_add_test(tc, a_database_in_wal_mode_is_read_beside_its_writer);
     tcase_add_test(tc, an_import_names_a_locked_database_and_imports_the_others);

@@ -1,17 +1,20 @@
--- importer inspect   version 1
+-- importer inspect   version 2
 -- SPDX-License-Identifier: Apache-2.0
--- records: head calls events
--- files: *.json
+-- records: head calls events start reductions config_updates
+-- files: *.eval *.json
+-- archive: header.json _journal/start.json reductions.json _journal/config_updates/*.json samples/*.json samples/*/*.json
+-- archive: samples/*/*/*.json
 -- split: $.samples
+-- places: $INSPECT_LOG_DIR
 --
--- Logs of Inspect (inspect_ai) in its JSON form: one document with the evaluation and its samples. The
--- form .eval, a zip archive, is not read: `inspect log convert --to json` makes JSON of it.
--- docs/events.md lists the resulting events; annal/import.h describes the tables that an importer can
--- read.
+-- Logs of Inspect (inspect_ai): archives .eval with a file for each sample, and the JSON form, one
+-- document with the evaluation and its samples. docs/events.md lists the resulting events;
+-- annal/import.h describes the tables that an importer can read.
 --
 -- The form was learnt from recorded logs in UKGovernmentBEIS/inspect_ai 499e6152e (MIT: tests/analysis,
 -- tests/log), with which samples, messages, calls, results, failures and tokens were compared. None of
--- them has a sample that failed or reached a limit.
+-- them has a sample that failed or reached a limit. Samples in several files (samples/ID/), which its
+-- newest code can write, are kept as import.records: no such log was found in public.
 --
 --  (1) Each sample is a session: its uuid, else the run with the id of the sample and its epoch. It has
 --      the time of its start, else that of the evaluation.
@@ -25,15 +28,18 @@
 
 -- detect
 SELECT max(CASE
-    WHEN json ->> '$.at' = '$' AND json_type(json, '$.value.eval.task') = 'text' AND json_type(json, '$.value.eval.model') = 'text'
-         AND json_type(json, '$.value.version') = 'integer' AND json_type(json, '$.value.status') = 'text' THEN 95
+    WHEN coalesce(json ->> '$.at', json ->> '$.file') IN ('$', 'header.json', '_journal/start.json')
+         AND json_type(json, '$.value.eval.task') = 'text' AND json_type(json, '$.value.eval.model') = 'text'
+         AND json_type(json, '$.value.version') = 'integer'
+         AND (json_type(json, '$.value.status') = 'text' OR json ->> '$.file' = '_journal/start.json') THEN 95
     ELSE 0 END) FROM lines
 
 -- once
 -- rest_ts, rest_n: an answer without a call is the last of the turn.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER) WITHOUT ROWID;
-CREATE TABLE file (session TEXT, ts INTEGER, model TEXT, task TEXT, run TEXT);
-INSERT INTO file SELECT session_id(stem), 1, NULL, NULL, stem FROM source;
+-- headed: whether the head was read; in an archive that is not complete, the start of the journal is it.
+CREATE TABLE file (session TEXT, ts INTEGER, model TEXT, task TEXT, run TEXT, headed INTEGER);
+INSERT INTO file SELECT session_id(stem), 1, NULL, NULL, stem, 0 FROM source;
 CREATE TABLE out (session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns are first: SQLite reads them without the columns after them.
 CREATE TABLE now (main TEXT, session TEXT, ts INTEGER, source TEXT, j TEXT, s TEXT);
@@ -111,13 +117,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM ids;
     INSERT INTO now (j, s, main, source)
     SELECT j, j -> '$.value', CASE WHEN j IS NULL THEN 'unreadable'
-                WHEN j ->> '$.at' = '$' AND json_type(j, '$.value') = 'object' THEN 'head'
-                WHEN j ->> '$.at' = '$.samples' AND json_type(j, '$.value.messages') = 'array' THEN 'sample'
+                WHEN j ->> '$.file' = '_journal/start.json' AND headed THEN 'record'
+                WHEN coalesce(j ->> '$.at', j ->> '$.file') IN ('$', 'header.json', '_journal/start.json') AND json_type(j, '$.value') = 'object' THEN 'head'
+                WHEN (j ->> '$.at' = '$.samples' OR j ->> '$.file' GLOB 'samples/*') AND json_type(j, '$.value.messages') = 'array' THEN 'sample'
                 ELSE 'record' END,
            json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
                        'record', CASE WHEN json_type(j, '$.value.uuid') = 'text' THEN j -> '$.value.uuid' END)
-    FROM source, (SELECT NEW.json AS j);
-    UPDATE file SET ts = coalesce(time_us(n.s ->> '$.eval.created'), file.ts), model = n.s ->> '$.eval.model', task = n.s ->> '$.eval.task',
+    FROM source, file, (SELECT NEW.json AS j);
+    UPDATE file SET headed = 1, ts = coalesce(time_us(n.s ->> '$.eval.created'), file.ts), model = n.s ->> '$.eval.model', task = n.s ->> '$.eval.task',
         run = coalesce(n.s ->> '$.eval.eval_id', n.s ->> '$.eval.run_id', file.run)
     FROM now n WHERE n.main = 'head';
     -- The evaluation itself is a session of its own, without turns.
@@ -131,7 +138,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE main WHEN 'unreadable' THEN 'import.unreadable' WHEN 'record' THEN 'import.record' ELSE 'session.created' END,
            CASE WHEN main IN ('head', 'sample') THEN 'session.created' ELSE NEW.hash END,
            CASE main WHEN 'unreadable' THEN NEW.unreadable
-           WHEN 'record' THEN json_fields('kind', '"line"', 'extra', j)
+           WHEN 'record' THEN json_fields('kind', CASE j ->> '$.file' WHEN '_journal/start.json' THEN '"start"' WHEN 'reductions.json' THEN '"reductions"'
+               ELSE CASE WHEN j ->> '$.file' GLOB '_journal/config_updates/*' THEN '"config_updates"' ELSE '"line"' END END, 'extra', j)
            WHEN 'head' THEN json_fields('id', json_text(n.session), 'agent_id', '"inspect"', 'status', '"idle"', 'model', json_text(f.model),
                'title', json_text(f.task), 'extra', s -> '$.eval')
            ELSE json_fields('id', json_text(n.session), 'agent_id', '"inspect"', 'status', '"idle"', 'model', json_text(f.model), 'flow_id', json_text(f.run),

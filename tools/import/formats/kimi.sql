@@ -17,13 +17,13 @@
 -- The form was learnt from the programs: MoonshotAI/kimi-code d723cc47e (0.38.0, MIT: wire protocol 1.5,
 -- agent-core-v2) and MoonshotAI/kimi-cli 4a550effd (1.49.0, Apache-2.0: wire protocol 1.10). Calls,
 -- results, failures and tokens were compared with the ten logs of Kimi CLI in the tests of the former,
--- which are parts of recorded sessions, and with its two of Kimi Code, which are made by hand; of a
--- recorded session of Kimi Code (protocol 1.4, a sub-agent) only the records were read. No recorded
--- turn.ended, turn.cancel or StepInterrupted was found.
+-- which are parts of recorded sessions, and with its two of Kimi Code, written by hand. In a
+-- recorded session of Kimi Code (protocol 1.4, a sub-agent) only the shape of the records was compared.
+-- No recorded turn.ended, turn.cancel or StepInterrupted was found.
 --
 --  (1) The session is the directory. The directories agents and subagents name sub-agents: the agent
 --      main is the session itself, any other <session>.<agent>. A SubagentEvent repeats what the
---      log of its sub-agent has; without an agent_id there is no such log, and the sub-agent is
+--      log of its sub-agent has; without an agent_id no such log exists, and the sub-agent is
 --      <session>.agent-<call>.
 --  (2) TurnBegin and turn.prompt begin a turn. A context.append_message with the same words repeats
 --      it, and without turn.prompt's words it begins the turn itself; other messages in the name of the
@@ -32,7 +32,7 @@
 --      step without a call may end it. A step is interrupted by an error.
 --  (4) Arguments of a call may follow in ToolCallParts: the call is complete when they are JSON, or when
 --      another line of its agent follows.
---  (5) Tokens are those of StatusUpdate or usage.record; a step.end repeats them. The logs of Kimi CLI
+--  (5) StatusUpdate and usage.record have the tokens; a step.end repeats them. The logs of Kimi CLI
 --      do not name the model.
 --  (6) The first event of a line contains the rest of the line under "extra".
 
@@ -155,7 +155,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                                     ELSE b END || ']'
                                  FROM (SELECT CASE type WHEN 'ContentPart' THEN p ELSE p -> '$.part' END AS b))
         WHEN main = 'message' THEN p -> '$.message.content' END;
-    -- What the program says in the user's name, or repeats.
+    -- Messages of the program in the name of the user, and repeated ones.
     UPDATE now SET main = CASE
         WHEN p ->> '$.message.role' <> 'user' THEN 'message'
         WHEN said = (SELECT s.prompt FROM sessions s WHERE s.session = now.session) THEN 'record'
