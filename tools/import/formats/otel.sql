@@ -21,7 +21,9 @@
 --      its operation is the source of tokens only if no span below it has any, which is known at the
 --      end of the log. A span of another session (record_owner: its trace and id) counts there.
 --      Spans with the same gen_ai.response.id are one response, seen twice: the first of them counts
---      and is the message.
+--      and is the message. A model span around other model spans, without a tool or an agent between
+--      them, is their sum or their repetition, unless both name responses, and different ones: it
+--      counts as far as it has more tokens than they have; if it has no more, it is no message.
 --  (4) The names of attributes have changed and keep changing: rule (2) looks for all of them.
 --      Messages are an attribute, events of the span, or attributes with a number in their names.
 --  (5) The first event of a span contains all of it under "extra".
@@ -66,15 +68,18 @@ CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
 -- The spans of the line: a has its attributes as an object, class is model, tool, agent or other.
 CREATE TABLE spans (i INTEGER PRIMARY KEY, place INTEGER, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
-                    class TEXT, failed INTEGER, session TEXT, key TEXT, s TEXT, a TEXT, input TEXT, output TEXT);
+                    class TEXT, failed INTEGER, session TEXT, key TEXT, s TEXT, a TEXT, input TEXT, output TEXT,
+                    up TEXT, response TEXT, around TEXT, tin INTEGER, tout INTEGER, below_in INTEGER, below_out INTEGER);
 CREATE TABLE inputs (span INTEGER, i INTEGER, m TEXT);
 -- Attributes of model spans that are a part of a message, by their names.
 CREATE TABLE parts (span INTEGER, name TEXT, json TEXT, PRIMARY KEY (span, name)) WITHOUT ROWID;
 -- The first input of a session in this line, and the name of the first of its spans with a name.
 CREATE TABLE titles (session TEXT PRIMARY KEY, text TEXT, name TEXT) WITHOUT ROWID;
 
--- Rule (3): all spans, the parent of each, and whether it has tokens; the usage of agent spans.
-CREATE TABLE tree (key TEXT PRIMARY KEY, up TEXT, used INTEGER, n INTEGER) WITHOUT ROWID;
+-- Rule (3): all spans, the parent of each, and whether it has tokens; the usage of agent spans. tin,
+-- tout: tokens of a model span; rest_in, rest_out: those that no model span below it has.
+CREATE TABLE tree (key TEXT PRIMARY KEY, up TEXT, used INTEGER, n INTEGER, session TEXT, class TEXT, response TEXT, model TEXT,
+                   tin INTEGER, tout INTEGER, rest_in INTEGER, rest_out INTEGER) WITHOUT ROWID;
 CREATE INDEX tree_up ON tree(up);
 CREATE TABLE agents (key TEXT PRIMARY KEY, session TEXT, ts INTEGER, data TEXT, n INTEGER) WITHOUT ROWID;
 
@@ -210,6 +215,56 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                   (SELECT time_us(v ->> '$.trace.timestamp') FROM now), ts);
     UPDATE spans SET t0 = (SELECT ts FROM file), t1 = (SELECT ts FROM file) WHERE t0 IS NULL;
 
+    -- Model spans around model spans of this line or of lines before it.
+    UPDATE spans SET up = coalesce(trace, '') || '.' || coalesce(s ->> '$.parentSpanId', s ->> '$.parent_id', s ->> '$.context.parent_id',
+                                                                 s ->> '$.parent_span_id', s ->> '$.parentObservationId', '');
+    UPDATE spans SET response = a ->> '$."gen_ai.response.id"', tin = coalesce(CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."llm.token_count.prompt"',
+                      s ->> '$.inputUsage', s ->> '$.usageDetails.input') AS INTEGER), 0), tout = coalesce(CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
+                      a ->> '$."llm.token_count.completion"', s ->> '$.outputUsage', s ->> '$.usageDetails.output') AS INTEGER), 0)
+    WHERE class = 'model';
+    INSERT OR IGNORE INTO tree (key, up, used, n, session, class, response, model, tin, tout)
+    SELECT key, up, 0, NEW.n, session, class, response,
+           coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"', nullif(s -> '$.model', 'null')),
+           tin, tout FROM spans;
+    UPDATE spans SET (below_in, below_out) = (
+        WITH RECURSIVE down (key, class, response, tin, tout) AS (
+            SELECT t.key, t.class, t.response, t.tin, t.tout FROM tree t WHERE t.up = spans.key
+            UNION SELECT t.key, t.class, t.response, t.tin, t.tout FROM down JOIN tree t ON t.up = down.key
+            WHERE down.class NOT IN ('model', 'tool', 'agent'))
+        SELECT coalesce(sum(tin), 0), coalesce(sum(tout), 0) FROM down
+        WHERE class = 'model' AND coalesce(down.response = spans.response, 1))
+    WHERE class = 'model' AND op <> '' AND (tin > 0 OR tout > 0);
+    UPDATE spans SET class = 'repeated'
+    WHERE class = 'model' AND (below_in > 0 OR below_out > 0) AND tin <= below_in AND tout <= below_out;
+    -- Model spans below a model span of a line before this line.
+    UPDATE spans SET around = (
+        WITH RECURSIVE above (key, up, class) AS (
+            SELECT t.key, t.up, t.class FROM tree t WHERE t.key = spans.up
+            UNION SELECT t.key, t.up, t.class FROM above JOIN tree t ON t.key = above.up
+            WHERE above.class NOT IN ('model', 'tool', 'agent'))
+        SELECT t.key FROM above JOIN tree t USING (key)
+        WHERE above.class = 'model' AND t.n < NEW.n AND (t.rest_in > 0 OR t.rest_out > 0)
+          AND coalesce(t.response = spans.response, 1))
+    WHERE class = 'model' AND (tin > 0 OR tout > 0) AND key IN (SELECT t.key FROM tree t WHERE t.key = spans.key AND t.n = NEW.n);
+    UPDATE spans SET class = 'repeated'
+    WHERE around IS NOT NULL AND EXISTS (SELECT 1 FROM tree t WHERE t.key = spans.around AND t.rest_in = spans.tin AND t.rest_out = spans.tout);
+    INSERT INTO out (row, i, k, session, ts, type, id, data, n)
+    SELECT NEW.row, 0, 3, session, t1, 'agent.turn.usage', key || '.within.' || inner_key,
+           json_fields('message_id', json_text(key), 'model', model, 'prompt_tokens', tin,
+                       'input_tokens', min(rest_in, had_in) - min(rest_in, all_in), 'output_tokens', min(rest_out, had_out) - min(rest_out, all_out),
+                       'requests', CASE WHEN all_in >= rest_in AND all_out >= rest_out AND (had_in < rest_in OR had_out < rest_out) THEN -1 ELSE 0 END,
+                       'source', source), NEW.n
+    FROM now, (SELECT t.session, t.key, t.model, t.tin, t.rest_in, t.rest_out, p.t1, p.key AS inner_key,
+                      sum(p.tin) OVER w AS all_in, sum(p.tin) OVER w - p.tin AS had_in, sum(p.tout) OVER w AS all_out, sum(p.tout) OVER w - p.tout AS had_out
+               FROM spans p JOIN tree t ON t.key = p.around WHERE p.class = 'model'
+               WINDOW w AS (PARTITION BY p.around ORDER BY p.i))
+    WHERE had_in < rest_in OR had_out < rest_out;
+    UPDATE tree SET (rest_in, rest_out) = (
+        SELECT max(0, tree.rest_in - sum(p.tin)), max(0, tree.rest_out - sum(p.tout)) FROM spans p WHERE p.around = tree.key)
+    WHERE key IN (SELECT around FROM spans WHERE around IS NOT NULL);
+    UPDATE tree SET (rest_in, rest_out) = (SELECT max(0, p.tin - p.below_in), max(0, p.tout - p.below_out) FROM spans p WHERE p.key = tree.key)
+    WHERE n = NEW.n AND key IN (SELECT key FROM spans WHERE class = 'model' AND below_in IS NOT NULL);
+
     INSERT INTO out (row, i, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, 0, session, min(t0), 'session.created', 'session.created',
            json_fields('id', json_text(session), 'agent_id', json_text(coalesce(max(a ->> '$."gen_ai.agent.name"'), 'otel')),
@@ -344,13 +399,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
                                  nullif(s -> '$.model', 'null')),
                -- The tokens of an agent span are a sum: the length of each prompt is unknown.
-               'prompt_tokens', CASE WHEN class IN ('agent', 'other') THEN -1 END,
-               'input_tokens', input_tokens, 'output_tokens', output_tokens + hidden,
+               'prompt_tokens', CASE WHEN class IN ('agent', 'other') THEN -1 WHEN below_in > 0 THEN input_tokens END,
+               'input_tokens', max(0, input_tokens - coalesce(below_in, 0)),
+               'output_tokens', max(0, output_tokens - coalesce(below_out, 0)) + hidden,
                'reasoning_output_tokens', nullif(hidden, 0),
                'cache_write_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"',
                    a ->> '$."gen_ai.usage.cache_write.input_tokens"', a ->> '$."gen_ai.usage.cache_creation_input_tokens"',
                    a ->> '$."llm.token_count.prompt_details.cache_write"') AS INTEGER),
-               'cached_input_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_read.input_tokens"',
+               'cached_input_tokens', CAST(coalesce(CASE WHEN below_in > 0 THEN 0 END, a ->> '$."gen_ai.usage.cache_read.input_tokens"',
                    a ->> '$."gen_ai.usage.cache_read_input_tokens"',
                    a ->> '$."llm.token_count.prompt_details.cache_read"', s ->> '$.usageDetails.input_cached_tokens') AS INTEGER),
                'cost_usd', coalesce((a ->> '$."gen_ai.usage.input_cost"') + (a ->> '$."gen_ai.usage.output_cost"'),
@@ -371,11 +427,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
             AS output_tokens FROM spans))
     WHERE class NOT IN ('tool', 'repeated') AND (input_tokens > 0 OR output_tokens > 0)
       AND record_owner('otel ' || key, session) = session;
-    INSERT OR IGNORE INTO tree
-    SELECT key, coalesce(trace, '') || '.' || coalesce(s ->> '$.parentSpanId', s ->> '$.parent_id', s ->> '$.context.parent_id',
-                                                       s ->> '$.parent_span_id', s ->> '$.parentObservationId', ''),
-           class <> 'embedding' AND EXISTS (SELECT 1 FROM out o WHERE o.row = NEW.row AND o.i = spans.i AND o.type = 'agent.turn.usage'), NEW.n
-    FROM spans;
+    UPDATE tree SET used = 1
+    WHERE key IN (SELECT p.key FROM spans p WHERE p.class <> 'embedding' AND EXISTS (
+                      SELECT 1 FROM out o WHERE o.row = NEW.row AND o.i = p.i AND o.k = 1000002));
     INSERT OR IGNORE INTO agents
     SELECT p.key, o.session, o.ts, o.data, o.n FROM spans p JOIN out o ON o.row = NEW.row AND o.i = p.i
     WHERE (p.class IN ('agent', 'other') OR p.op = '') AND o.type = 'agent.turn.usage';
