@@ -7,8 +7,8 @@
  * (2) FTS5 stores words and their positions. The texts are not stored: the view texts reads them
  *     from the journals, for snippets.
  * (3) To remove words, FTS5 needs the text from which they were added. So the words of a session
- *     are removed while its journal exists: at its event session.pruned, and before the session is
- *     deleted. If the journal no longer exists, only the rows of documents are deleted; words
+ *     are removed while its journal exists: at its events session.pruned and telemetry.superseded,
+ *     after which its log tells the same again, and before the session is deleted. If the journal no longer exists, only the rows of documents are deleted; words
  *     without a document are never found, and are removed when the file is rebuilt. If words cannot
  *     be removed before a deletion, the file is deleted, and the next search rebuilds it.
  * (4) Search is switched off while the file STORE/search.off exists.
@@ -223,7 +223,8 @@ static annal_status add_event(struct follower *follower, annal_slice session,
 {
     struct search *search = follower->own;
     struct buf role = {0}, tool = {0}, text = {0};
-    if (annal__slice_is(event->type, "session.pruned"))
+    if (annal__slice_is(event->type, "session.pruned") ||
+        annal__slice_is(event->type, "telemetry.superseded"))
         return drop_session(search, session, true, err);
     annal_status status = attribute(search, session, event, &role, &tool, err);
     if (status >= 0)

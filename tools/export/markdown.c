@@ -439,7 +439,7 @@ int markdown_export(struct export *export)
     }
     while (status >= 0 && status != ANNAL_END && out_wanted()) {
         status = export_reader_next(&reader, &event, &err);
-        if (status == ANNAL_OK)
+        if (status == ANNAL_OK && !summary_supersedes(&summary, &event))
             put_event(&transcript, &event);
         else if (status == ANNAL_DAMAGE)
             put_damage(&reader);

@@ -496,7 +496,7 @@ static annal_status pass(struct trace *trace, bool last_pass,
     annal_status status = export_reader_open(&reader, trace->export, last_pass, err);
     while (status >= 0 && status != ANNAL_END && out_wanted()) {
         status = export_reader_next(&reader, &event, err);
-        if (status == ANNAL_OK)
+        if (status == ANNAL_OK && !summary_supersedes(&trace->summary, &event))
             status = fn(trace, &event, err);
     }
     export_reader_close(&reader);

@@ -81,6 +81,18 @@ static void take_back(struct summary *summary, const annal_event *event)
                              event);
 }
 
+/* Forget what telemetry said, because the log of the session follows. */
+static void supersede(struct summary *summary, const annal_event *event)
+{
+    if (!event_is(event, "telemetry.superseded"))
+        return;
+    open_set_done(&summary->open);
+    summary->spending = (struct spending){0};
+    summary->calls = 0;
+    summary->failed_calls = 0;
+    summary->superseded_seq = event->seq;
+}
+
 /* Record a time. Times 0 and 1 are how importers write an unknown time. */
 static void take_time(struct summary *summary, int64_t ts_us)
 {
@@ -106,6 +118,7 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     summary->takes_back = summary->takes_back || used.input_tokens < 0 || used.output_tokens < 0;
     take_ends(summary, event);
     take_back(summary, event);
+    supersede(summary, event);
     summary->rests = event_rests(summary->rests, event);
     return ANNAL_OK;
 }
@@ -147,6 +160,12 @@ const char *summary_taken_back(const struct summary *summary, annal_slice turn_i
     return open_set_knows(&summary->open, OPEN_ROLLED_BACK, turn_id) ? "rolled back"
            : open_set_knows(&summary->open, OPEN_ABANDONED, turn_id) ? "abandoned"
                                                                      : NULL;
+}
+
+bool summary_supersedes(const struct summary *summary, const annal_event *event)
+{
+    return event->seq < summary->superseded_seq && !event_is(event, "session.created") &&
+           !event_is(event, "session.updated");
 }
 
 annal_slice summary_field(const struct summary *summary, enum session_field field)

@@ -30,6 +30,8 @@ struct summary {
     struct spending spending;
     bool rests;           /* whether the agent is idle at the end (event_rests()) */
     struct open_set open; /* calls and turns that are open at the end */
+    /* seq of the last telemetry.superseded: what the session had before counts no longer */
+    uint64_t superseded_seq;
     /* seq of the event that began a turn without an event that ends it, which ended in an answer
      * and is therefore not in open; 0 if there is none */
     uint64_t answered_seq;
@@ -41,6 +43,9 @@ void summary_done(struct summary *summary);
 /* Return "rolled back" or "abandoned" if a turn was undone; NULL if it was not, or was restored.
  * turn_id is raw JSON. */
 const char *summary_taken_back(const struct summary *summary, annal_slice turn_id);
+
+/* Return whether the log of the session, which was imported later, has what this event says. */
+bool summary_supersedes(const struct summary *summary, const annal_event *event);
 
 /* Return a field as raw JSON; empty if unknown. */
 annal_slice summary_field(const struct summary *summary, enum session_field field);

@@ -186,6 +186,50 @@ START_TEST(a_transcript_folds_and_a_search_hit_marks_turns_that_were_taken_back)
 }
 END_TEST
 
+#define RECORD(ns, attributes)                                                                     \
+    "{\"timeUnixNano\":\"" ns "\",\"attributes\":[{\"key\":\"session.id\",\"value\":"              \
+    "{\"stringValue\":\"b7b7b7b7-1111-4111-8111-111111111111\"}}," attributes "]}"
+#define TEXT_OF(name, text) "{\"key\":\"" name "\",\"value\":{\"stringValue\":\"" text "\"}}"
+
+/* The telemetry of a session, and then its log. */
+START_TEST(a_prompt_that_telemetry_and_a_later_log_contain_is_shown_and_found_once)
+{
+    static const char telemetry[] =
+        "{\"resourceLogs\":[{\"resource\":{\"attributes\":[]},\"scopeLogs\":[{\"logRecords\":"
+        "[" RECORD(
+            "1789034400000000000",
+            TEXT_OF("event.name", "user_prompt") "," TEXT_OF(
+                "prompt",
+                "Paint the pier")) "," RECORD("1789034405000000000",
+                                              TEXT_OF("event.name", "api_request") "," TEXT_OF(
+                                                  "input_tokens",
+                                                  "10") "," TEXT_OF("output_tokens",
+                                                                    "5")) "]}]}]}\n";
+    static const char log[] =
+        "{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":null,\"sessionId\":"
+        "\"b7b7b7b7-1111-4111-8111-111111111111\",\"timestamp\":\"2026-09-10T10:00:00.000Z\","
+        "\"message\":{\"role\":\"user\",\"content\":\"Paint the pier\"}}\n";
+    const char *path = tmpdir_path(&cli.dir, "telemetry.jsonl");
+    file_write(path, telemetry, sizeof telemetry - 1);
+    DONE(&cli, "import", "otel-logs", path);
+    DONE(&cli, "search", "pier");
+    path = tmpdir_path(&cli.dir, "log.jsonl");
+    file_write(path, log, sizeof log - 1);
+    DONE(&cli, "import", "claude-code", path);
+    DONE(&cli, "search", "pier", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "Paint the"));
+    ck_assert_uint_eq(strlen(strchr(cli.out, '\n')), 1);
+    DONE(&cli, "export", "b7b7b7b7-1111-4111-8111-111111111111", "--format", "markdown");
+    const char *shown = strstr(cli.out, "> Paint the pier");
+    ck_assert_ptr_nonnull(shown);
+    ck_assert_ptr_null(strstr(shown + 1, "> Paint the pier"));
+    ck_assert_ptr_null(strstr(cli.out, "10 tokens"));
+    DONE(&cli, "export", "b7b7b7b7-1111-4111-8111-111111111111", "--format", "otlp");
+    ck_assert_ptr_null(strstr(cli.out, "gen_ai.usage.input_tokens"));
+    DONE(&cli, "verify");
+}
+END_TEST
+
 Suite *suite_copies(void)
 {
     Suite *suite = suite_create("copies");
@@ -200,5 +244,6 @@ Suite *suite_copies(void)
     tcase_add_loop_test(tc, a_turn_that_a_log_takes_back_is_kept_and_marked, 0,
                         sizeof takens / sizeof *takens);
     tcase_add_test(tc, a_transcript_folds_and_a_search_hit_marks_turns_that_were_taken_back);
+    tcase_add_test(tc, a_prompt_that_telemetry_and_a_later_log_contain_is_shown_and_found_once);
     return suite;
 }

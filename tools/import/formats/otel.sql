@@ -238,10 +238,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE class = 'model' AND (below_in > 0 OR below_out > 0) AND tin <= below_in AND tout <= below_out;
     -- Model spans below a model span of a line before this line.
     UPDATE spans SET around = (
-        WITH RECURSIVE above (key, up, class) AS (
-            SELECT t.key, t.up, t.class FROM tree t WHERE t.key = spans.up
-            UNION SELECT t.key, t.up, t.class FROM above JOIN tree t ON t.key = above.up
-            WHERE above.class NOT IN ('model', 'tool', 'agent'))
+        WITH RECURSIVE above (key, up, class, depth) AS (
+            SELECT t.key, t.up, t.class, 1 FROM tree t WHERE t.key = spans.up
+            UNION SELECT t.key, t.up, t.class, depth + 1 FROM above JOIN tree t ON t.key = above.up
+            WHERE above.class NOT IN ('model', 'tool', 'agent') AND depth < 100)
         SELECT t.key FROM above JOIN tree t USING (key)
         WHERE above.class = 'model' AND t.n < NEW.n AND (t.rest_in > 0 OR t.rest_out > 0)
           AND coalesce(t.response = spans.response, 1))
