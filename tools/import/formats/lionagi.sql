@@ -1,4 +1,4 @@
--- importer lionagi   version 3
+-- importer lionagi   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- split: $.messages.collections
 -- places: ~/.lionagi/runs
@@ -27,6 +27,9 @@
 --      response).
 --  (6) A message that requests an action is a call, too; the message that answers it is its result,
 --      which failed if the output is an error.
+--  (7) A message of another session (record_owner: its id), as in a copy of a run or in a branch file
+--      beside its run, is an import.record without its call and tokens; parent_session_id names that
+--      session.
 
 -- detect
 SELECT max(CASE
@@ -52,7 +55,26 @@ CREATE TRIGGER run_line AFTER INSERT ON lines WHEN json_type(NEW.json, '$.run') 
             END, 1);
 END;
 
+-- The messages of the branches, and the session that has each: rule (7).
+CREATE TABLE continued (session TEXT);
+CREATE TABLE told (session TEXT, n INTEGER, branch_id TEXT, place INTEGER, m TEXT, ts INTEGER, source TEXT, owner TEXT);
+
 -- batch
+
+INSERT INTO told
+SELECT session, n, branch_id, place, m, ts, source, record_owner('lionagi message ' || (m ->> '$.id'), session)
+FROM (SELECT run.session, l.n, l.branch_id, coalesce(o.key, c.key) AS place, c.value AS m,
+             coalesce(time_us(c.value ->> '$.created_at'), CAST((c.value ->> '$.created_at') * 1e6 AS INTEGER), run.began) AS ts,
+             json_fields('kind', json_text(source.kind), 'file', json_text(l.stem), 'line', CAST(l.n AS TEXT)) AS source
+      FROM run, source,
+           (SELECT n, json -> '$.branch' AS b, json ->> '$.file.stem' AS stem,
+                   coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id
+            FROM lines WHERE json_type(json, '$.file') = 'object') l,
+           json_each(l.b, '$.messages.collections') c
+           LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
+      WHERE c.type = 'object' AND c.value ->> '$.id' IS NOT NULL
+        AND (o.key IS NOT NULL OR coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) = 0)
+      ORDER BY l.n, place);
 
 SELECT session, ts, type, id, NULL, data, n FROM (
     SELECT run.session, run.began AS ts, 'session.created' AS type, 'run' AS id, l.n, 0 AS part,
@@ -137,34 +159,34 @@ SELECT session, ts, type, id, NULL, data, n FROM (
           FROM lines WHERE json_type(json, '$.file') = 'object')
 
     UNION ALL
-    SELECT run.session, coalesce(time_us(c.value ->> '$.created_at'),
-                                 CAST((c.value ->> '$.created_at') * 1e6 AS INTEGER), run.began),
-           'message.added', 'message:' || branch_id || ':' || (c.value ->> '$.id'), n,
-           coalesce(o.key, c.key),
-           json_fields(
-               'id', json_text(c.value ->> '$.id'),
-               'role', json_text(coalesce(c.value ->> '$.role', 'unknown')),
-               'content', coalesce(nullif(c.value -> '$.content', 'null'), '{}'),
-               'created_at', nullif(c.value -> '$.created_at', 'null'),
-               'node_metadata', coalesce(nullif(c.value -> '$.metadata', 'null'),
-                                         nullif(c.value -> '$.node_metadata', 'null')),
-               'embedding', nullif(c.value -> '$.embedding', 'null'),
-               'sender', nullif(c.value -> '$.sender', 'null'),
-               'recipient', nullif(c.value -> '$.recipient', 'null'),
-               'channel', nullif(c.value -> '$.channel', 'null'),
+    SELECT session, ts, CASE WHEN owner = session THEN 'message.added' ELSE 'import.record' END,
+           'message:' || branch_id || ':' || (m ->> '$.id'), n, place,
+           CASE WHEN owner = session THEN json_fields(
+               'id', json_text(m ->> '$.id'),
+               'role', json_text(coalesce(m ->> '$.role', 'unknown')),
+               'content', coalesce(nullif(m -> '$.content', 'null'), '{}'),
+               'created_at', nullif(m -> '$.created_at', 'null'),
+               'node_metadata', coalesce(nullif(m -> '$.metadata', 'null'),
+                                         nullif(m -> '$.node_metadata', 'null')),
+               'embedding', nullif(m -> '$.embedding', 'null'),
+               'sender', nullif(m -> '$.sender', 'null'),
+               'recipient', nullif(m -> '$.recipient', 'null'),
+               'channel', nullif(m -> '$.channel', 'null'),
                'branch_id', json_text(branch_id),
-               'extra', nullif(json_remove(c.value, '$.id', '$.role', '$.content', '$.created_at', '$.embedding',
+               'source', substr(source, 1, length(source) - 1) || ',"origin":' || json_text('lionagi message ' || (m ->> '$.id')) || '}',
+               'extra', nullif(json_remove(m, '$.id', '$.role', '$.content', '$.created_at', '$.embedding',
                    '$.sender', '$.recipient', '$.channel',
-                   CASE WHEN coalesce(json_type(c.value, '$.metadata'), 'null') <> 'null' THEN '$.metadata'
+                   CASE WHEN coalesce(json_type(m, '$.metadata'), 'null') <> 'null' THEN '$.metadata'
                         ELSE '$.node_metadata' END), '{}'))
-    FROM run,
-         (SELECT n, json -> '$.branch' AS b,
-                 coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id
-          FROM lines WHERE json_type(json, '$.file') = 'object') l,
-         json_each(l.b, '$.messages.collections') c
-         LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
-    WHERE c.value ->> '$.id' IS NOT NULL
-      AND (o.key IS NOT NULL OR coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) = 0)
+           ELSE json_fields('kind', '"message"', 'branch_id', json_text(branch_id),
+                            'source', substr(source, 1, length(source) - 1) || ',"copied":true}', 'extra', m) END
+    FROM told
+
+    UNION ALL
+    SELECT session, ts, 'session.updated', 'session.continues', n, -0.5,
+           json_fields('set', json_fields('parent_session_id', json_text(owner)), 'source', source)
+    FROM (SELECT * FROM told WHERE owner <> session ORDER BY n, place LIMIT 1)
+    WHERE NOT EXISTS (SELECT 1 FROM continued)
 
     UNION ALL
     SELECT session, ts, 'agent.turn.usage', 'usage:' || coalesce(nullif(r ->> '$.id', ''), m ->> '$.id'), n, place + 0.5,
@@ -192,6 +214,7 @@ SELECT session, ts, type, id, NULL, data, n FROM (
     WHERE 'integer' IN (json_type(u, '$.prompt_tokens'), json_type(u, '$.input_tokens'),
                         json_type(u, '$.completion_tokens'), json_type(u, '$.output_tokens'))
       AND coalesce(record_owner('lionagi ' || nullif(r ->> '$.id', ''), session), session) = session
+      AND coalesce(record_owner('lionagi message ' || (m ->> '$.id'), NULL), session) = session
 
     UNION ALL
     SELECT session, ts, CASE WHEN NOT answers THEN 'tool.called'
@@ -204,24 +227,14 @@ SELECT session, ts, type, id, NULL, data, n FROM (
            ELSE json_fields(
                'call_id', m -> '$.id', 'tool', a -> '$.function', 'input', a -> '$.arguments', 'message_id', m -> '$.id',
                'source', source) END
-    FROM (SELECT run.session, l.n, l.branch_id, coalesce(o.key, c.key) AS place, c.value AS m,
-                 json_type(c.value, '$.content.action_request_id') IS 'text'
-                     OR json_type(c.value, '$.content.action_response') IS 'object' AS answers,
-                 coalesce(CASE WHEN json_type(c.value, '$.content.action_response') = 'object'
-                               THEN c.value -> '$.content.action_response' END,
-                          CASE WHEN json_type(c.value, '$.content.action_request') = 'object'
-                               THEN c.value -> '$.content.action_request' END, c.value -> '$.content') AS a,
-                 coalesce(time_us(c.value ->> '$.created_at'), CAST((c.value ->> '$.created_at') * 1e6 AS INTEGER),
-                          run.began) AS ts,
-                 json_fields('kind', json_text(source.kind), 'file', json_text(l.stem), 'line', CAST(l.n AS TEXT)) AS source
-          FROM run, source,
-               (SELECT n, json -> '$.branch' AS b, json ->> '$.file.stem' AS stem,
-                       coalesce(nullif(json ->> '$.branch.id', ''), json ->> '$.file.stem') AS branch_id
-                FROM lines WHERE json_type(json, '$.file') = 'object') l,
-               json_each(l.b, '$.messages.collections') c
-               LEFT JOIN json_each(l.b, '$.messages.progression.order') o ON o.value = c.value ->> '$.id'
-          WHERE c.type = 'object' AND json_type(c.value, '$.id') = 'text' AND c.value ->> '$.role' = 'action'
-            AND (o.key IS NOT NULL OR coalesce(json_array_length(l.b, '$.messages.progression.order'), 0) = 0))
+    FROM (SELECT session, n, branch_id, place, m, ts, source,
+                 json_type(m, '$.content.action_request_id') IS 'text'
+                     OR json_type(m, '$.content.action_response') IS 'object' AS answers,
+                 coalesce(CASE WHEN json_type(m, '$.content.action_response') = 'object'
+                               THEN m -> '$.content.action_response' END,
+                          CASE WHEN json_type(m, '$.content.action_request') = 'object'
+                               THEN m -> '$.content.action_request' END, m -> '$.content') AS a
+          FROM told WHERE owner = session AND json_type(m, '$.id') = 'text' AND m ->> '$.role' = 'action')
     WHERE json_type(a, '$.function') = 'text'
 
     UNION ALL
@@ -253,3 +266,6 @@ SELECT session, ts, type, id, NULL, data, n FROM (
     WHERE l.json IS NOT NULL AND json_type(l.json, '$.run') IS NOT 'object'
       AND json_type(l.json, '$.file') IS NOT 'object')
 ORDER BY n, part;
+
+INSERT INTO continued SELECT owner FROM told WHERE owner <> session AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
+DELETE FROM told;
