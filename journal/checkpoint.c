@@ -58,7 +58,7 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
 
 /*
  * Record that journal i could not be synced: its events must be written to it again, because a
- * second sync would succeed although they are lost (log.h, rule 7). Return the failure. The caller
+ * second sync would succeed although they are lost (failure.h, rule 3). Return the failure. The caller
  * holds the session's lock.
  */
 static annal_status set_unsynced(const struct work *work, size_t i, annal_error *err)

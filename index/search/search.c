@@ -8,9 +8,10 @@
  *     from the journals, for snippets.
  * (3) To remove words, FTS5 needs the text from which they were added. So the words of a session
  *     are removed while its journal exists: at its events session.pruned and telemetry.superseded,
- *     after which its log tells the same again, and before the session is deleted. If the journal no longer exists, only the rows of documents are deleted; words
- *     without a document are never found, and are removed when the file is rebuilt. If words cannot
- *     be removed before a deletion, the file is deleted, and the next search rebuilds it.
+ *     after which its log tells the same again, and before the session is deleted. If the journal
+ *     no longer exists, only the rows of documents are deleted; words without a document are never
+ *     found, and are removed when the file is rebuilt. If words cannot be removed before a
+ *     deletion, the file is deleted, and the next search rebuilds it.
  * (4) Search is switched off while the file STORE/search.off exists.
  */
 #include "index/search/search.h"

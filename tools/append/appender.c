@@ -43,7 +43,8 @@ annal_status appender_read(struct appender *appender, annal_slice line, annal_dr
     return line_to_draft(line, appender->type, &appender->scratch, out_draft, err);
 }
 
-/* Append an event, through the guards of the packs if one guards or fills it (rule 4). */
+/* Append an event. If an enabled pack guards or fills it, the pack checks it first (appender.h,
+ * rule 4). */
 static annal_status append_draft(struct appender *appender, const annal_draft *draft,
                                  uint64_t *out_seq, annal_error *err)
 {
@@ -89,7 +90,7 @@ bool appender_is_full(const struct appender *appender)
 }
 
 /* Append the answer of one event after a sync; if the sync failed, the result says from which seq
- * on events were refused or are unknown (rule 3). */
+ * on events were refused or are unknown. */
 static void answer(struct buf *answers, uint64_t seq, const annal_sync_result *result,
                    const annal_error *err)
 {

@@ -32,7 +32,7 @@ struct appender {
     bool expects;
     uint64_t expected_seq;
 
-    /* The caller sets these before the first appender_put(). */
+    /* The caller sets session, store, index and writer before the first appender_put(). */
     annal_slice session;
     annal_store *store;
     annal_index *index;
@@ -67,6 +67,7 @@ annal_status appender_acknowledge(struct appender *appender, struct buf *answers
 
 void appender_add_answer(struct buf *answers, const char *kind, const char *sentence);
 
-void appender_done(struct appender *appender); /* does not close the writer and the index */
+/* free the buffers, but do not close the writer and the index */
+void appender_done(struct appender *appender);
 
 #endif

@@ -242,8 +242,8 @@ static int take_zone(struct args *args, const char *name)
     return 0;
 }
 
-/* Return whether an option was given that all verbs have; --json may be given before and after the
- * verb. */
+/* Return whether an option was given already. For --json this is always false: it may be given both
+ * before and after the verb. */
 static bool was_given(const struct args *args, const struct option *option)
 {
     if (strcmp(option->name, "wait") == 0)
@@ -401,7 +401,7 @@ int args_parse(struct args *args, int argc, char **argv)
         return fail_storage("read the command line: out of memory");
     bool options_end = false;
     char verb[VERB_BYTES];
-    tzset(); /* without this, localtime_r() would read a file each time */
+    tzset(); /* without this, each localtime_r() would read the file of the time zone again */
     nouns_look_in(find_store(argc, argv));
     for (int i = 1; i < argc; i++) {
         int exit_status = 0;

@@ -47,8 +47,8 @@ extern const struct option args_common[];
 int args_parse(struct args *args, int argc, char **argv);
 void args_done(struct args *args);
 
-/* Report that the verb does not exist (noun: in this noun), and suggest the verb that was probably
- * meant. Returns EXIT_USAGE. */
+/* Report that no verb is named `given` (if noun is not NULL, no verb of this noun), and suggest the
+ * verb that was probably meant. Returns EXIT_USAGE. */
 int args_fail_verb(const struct noun *noun, const char *given);
 
 /* args_verb(): write the verb of the command line, such as "append" or "team send", to text, and
@@ -66,14 +66,16 @@ const char *args_get(const struct args *args, const char *name);
  * follow "//". */
 int args_shown(const char *text);
 
-/* Return the next value of a list; begin with *at = 0. NULL after the last one. */
+/* Return the next value of an option or operand that may have several; begin with *at = 0. NULL
+ * after the last one. */
 const char *args_next(const struct args *args, const char *name, int *at);
 
 /* Read an option that is a whole number; *out is unchanged if it was not given. Returns 0 or
  * EXIT_USAGE. */
 int args_number(const struct args *args, const char *name, uint64_t *out);
 
-/* Read a text that consists of a whole number, or of a time. Returns false if it does not. */
+/* fields_parse_number() reads a text that consists of a whole number, fields_parse_time() of a
+ * time; false if it does not. */
 bool fields_parse_number(const char *text, uint64_t *out);
 bool fields_parse_time(const char *text, int64_t *out_us);
 

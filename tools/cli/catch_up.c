@@ -7,8 +7,8 @@
 
 #include <limits.h>
 
-/* ROUND_MS: time that a query of events waits for other processes to let it index. It waits again
- * if indexing made progress, at most as many times as the other constant says. */
+/* A query of events tries for ROUND_MS to add new events to the index. As long as each round adds
+ * some, it tries again, for at most ROUNDS rounds. */
 #define ROUND_MS 1000
 #define ROUNDS   10
 

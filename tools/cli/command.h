@@ -82,19 +82,20 @@ const struct option *command_option(const struct command *command, int *at);
 /* Return the values that an option accepts, as "a|b|c"; NULL if it accepts any. */
 const char *command_choices(const struct command *command, const struct option *option);
 
-/* Return the minimum and the maximum number of operands; a maximum of -1 means any number. */
+/* Return how many operands a verb must have (command_operands_min()), and how many it may have
+ * (command_operands_max(), -1 for any number). */
 int command_operands_min(const struct command *command);
 int command_operands_max(const struct command *command);
 
 /*
- * Run the command, as main() does; argv[0] is its name. It may change the words, sets signals and
- * the locale, uses the standard streams, and does not free memory that verbs keep until the process
- * ends. Returns the exit status.
+ * Run the command, as main() does; argv[0] is its name. It may change the texts of argv, sets
+ * signals and the locale, uses the standard streams, and does not free memory that verbs keep until
+ * the process ends. Returns the exit status.
  */
 int command_main(int argc, char **argv);
 
-/* Print help on stdout: for one verb (noun is NULL for a single-word verb), for a noun, or for
- * everything. */
+/* Print help on stdout: help_print_command() for one verb (noun is NULL for a single-word verb),
+ * help_print_noun() for a noun, help_print_all() for everything. */
 void help_print_command(const struct noun *noun, const struct command *command);
 void help_print_noun(const struct noun *noun);
 void help_print_all(void);

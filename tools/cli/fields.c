@@ -49,8 +49,8 @@ bool fields_parse_time(const char *text, int64_t *out_us)
         annal_slice_of(text), annal__system_clock.wall_us(annal__system_clock.arg), out_us);
 }
 
-/* Read one bound of a range; *out_us is 0 without a bound, so the instant 0 becomes -1. Returns
- * false if text is not a time. */
+/* Read one bound of a range of times. *out_us 0 stands for no bound (text is NULL), so the time 0
+ * itself is read as -1. Returns false if text is not a time. */
 static bool parse_bound(const char *text, int64_t now_us, int64_t *out_us)
 {
     *out_us = 0;

@@ -54,7 +54,7 @@ struct field {
      * it is not stored */
     const char *to;
     bool required;
-    const char *preset;  /* JSON value of that member if the field was not given; NULL for none */
+    const char *preset;  /* JSON value stored at `to` if the field was not given; NULL for none */
     const char *choices; /* the values that are accepted, such as "all|first|any"; NULL for any */
     uint64_t least;
     uint64_t most;    /* 0 for no limit */
@@ -101,7 +101,7 @@ struct field {
 /* For verbs that open a store with OPEN_CREATE; store_open() reads this option. */
 #define CREATE_OPTION FLAG("create", NULL, "create a store even in a directory with other files")
 
-/* Options that several verbs have; fields_limits() reads LIMIT_OPTIONS. */
+/* Options that several verbs have. fields_limits() reads the values of LIMIT_OPTIONS. */
 #define PROJECT_OPTION                                                                             \
     OPTION("project", "DIR", FIELD_TEXT, NULL, "directory of the project, now or earlier")
 #define RAW_OPTION FLAG("raw", NULL, "data byte for byte, even half surrogate pairs")
@@ -129,11 +129,13 @@ int fields_check(const struct args *args);
 
 /* ---- Values of checked fields ---- */
 
-/* Return a number, whole or with a fraction; `usual` if it was not given. */
+/* Return the value of an option or operand: fields_count() a whole number, fields_amount() one that
+ * may have a fraction; `usual` if it was not given. */
 uint64_t fields_count(const struct args *args, const char *name, uint64_t usual);
 double fields_amount(const struct args *args, const char *name, double usual);
 
-/* Return a time, or an age, in us; 0 if it was not given. */
+/* Return the value of an option in us: fields_time() a time, fields_age() an age; 0 if it was not
+ * given. */
 int64_t fields_time(const struct args *args, const char *name);
 int64_t fields_age(const struct args *args, const char *name);
 
@@ -141,7 +143,8 @@ int64_t fields_age(const struct args *args, const char *name);
  * time_range. */
 void fields_range(const struct args *args, struct time_range *out);
 
-/* Read a moment: a seq, a time or an age; *out is unchanged if it was not given. */
+/* Read a moment from an option or operand: a seq, a time or an age; *out is unchanged if it was not
+ * given. */
 void fields_moment(const struct args *args, const char *name, annal_moment *out);
 
 /* Return the index of the given value in the option's choices; -1 if the option was not given. */
@@ -154,7 +157,8 @@ annal_slice fields_text(const struct args *args, const char *name);
  * Returns 0 or an exit status. */
 int fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count);
 
-/* Return the limits for SQL of users: --timeout, --memory and --temp, or limits_usual. */
+/* Limits for SQL of users. fields_limits() returns --timeout, --memory and --temp; limits_usual has
+ * the value of each option that was not given. */
 extern const annal_limits limits_usual;
 annal_limits fields_limits(const struct args *args);
 

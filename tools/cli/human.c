@@ -28,7 +28,8 @@ const char *human_zone(char text[HUMAN_ZONE_BYTES])
     if (zone == NULL || *zone == '\0')
         zone = localtime_r(&now, &local) != NULL ? local.tm_zone : "UTC";
     int quoted = *zone == '<' ? (int)strcspn(zone + 1, ">") : 0;
-    if (quoted == 5) /* a time zone with a quoted name, as --zone sets TZ: "<+0530>-05:30" */
+    /* TZ is an offset, as --zone sets it: "<+0530>-05:30"; print the quoted name as "+05:30" */
+    if (quoted == 5)
         snprintf(text, HUMAN_ZONE_BYTES, "%.3s:%.2s", zone + 1, zone + 4);
     else
         snprintf(text, HUMAN_ZONE_BYTES, "%.*s", quoted > 0 ? quoted : HUMAN_ZONE_BYTES,

@@ -15,7 +15,8 @@ void human_time(char text[HUMAN_TIME_BYTES], int64_t time_us);
 #define HUMAN_ZONE_BYTES 64
 const char *human_zone(char text[HUMAN_ZONE_BYTES]);
 
-/* Write a size "1.2 MB", a count "3,456" or an age "3 min ago" to text, and return text. */
+/* Write a value to text, and return text: human_bytes() "1.2 MB", human_count() "3,456",
+ * human_age() "3 min ago". */
 #define HUMAN_BYTES 40
 const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes);
 const char *human_count(char text[HUMAN_BYTES], uint64_t count);

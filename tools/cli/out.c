@@ -135,7 +135,8 @@ static void print_message(const char *format, va_list list)
     char text[MESSAGE_BYTES];
     vsnprintf(text, sizeof text, format, list);
     fflush(stdout);
-    flockfile(stderr); /* a thread of the library may be writing to stderr */
+    /* keep the message in one piece: a thread of the library may be writing to stderr, too */
+    flockfile(stderr);
     fputs("annal: ", stderr);
     for (const char *c = text; *c != '\0'; c++) {
         if (*c == '\n' || *c == '\r')
@@ -239,7 +240,9 @@ int out_finish(int exit_status)
             end_text(&screens[0]);
         return exit_status;
     }
-    int why = errno; /* errno, or 0 if an earlier write failed: stdio does not keep the reason */
+    /* reason of the failure; 0 if an earlier write failed, because stdio does not keep its
+     * reason */
+    int why = errno;
     if (why == EPIPE || out_reader_is_gone())
         return exit_status;
     return fail_storage("print to standard output: %s",

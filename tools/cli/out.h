@@ -21,7 +21,8 @@
  * ---- Messages: "annal: <sentence>" on stderr, in one line: line breaks are printed as \u000a ----
  */
 
-/* Print a message, and return EXIT_USAGE, EXIT_REFUSED or EXIT_STORAGE. */
+/* Print a message, and return the exit status in the name: EXIT_USAGE, EXIT_REFUSED or
+ * EXIT_STORAGE. */
 int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_refused(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_storage(const char *format, ...) ANNAL_PRINTF(1, 2);
@@ -61,8 +62,9 @@ void out_capture(struct buf *text);
 
 /* ---- stdout ---- */
 
-/* out_flush() flushes stdout; both return false after a failed write: no more output is needed. A
- * reader that closed its end, such as head, is not reported as a failure. */
+/* out_flush() flushes stdout, out_wanted() does not; both return false after a failed write,
+ * because no more output is needed then. A reader that closed its end, such as head, is not
+ * reported as a failure. */
 bool out_flush(void);
 bool out_wanted(void);
 /* Return whether the reader closed its end, for callers that wait without writing. */
@@ -73,7 +75,7 @@ bool out_reader_is_gone(void);
 int out_finish(int exit_status);
 
 void out_slice(annal_slice slice);
-void out_plain(annal_slice text); /* on one line: line breaks and tabs become spaces */
+void out_plain(annal_slice text); /* print text on one line: line breaks and tabs become spaces */
 void out_json_string(annal_slice text);
 
 /* Print a text on one line in at most this many columns, with an ellipsis if it is cut. Returns the
@@ -106,11 +108,11 @@ struct column {
     bool right;        /* whether cells are aligned on the right */
     bool flexible;     /* whether cells may be cut if the terminal is too narrow */
     /* width, in characters, below which this column is cut only after other columns were left out;
-     * 0: 8 */
+     * 0 stands for 8 */
     int least;
     bool cut_left; /* whether to cut the beginning of a cell, because paths differ at the end */
-    /* rank for leaving out columns if cutting is not enough: the highest is left out first; 0:
-     * never */
+    /* rank for leaving out columns if cutting is not enough: the column with the highest rank is
+     * left out first; 0: this column never is */
     int spare;
 };
 
@@ -135,7 +137,7 @@ void table_signed(struct table *table, int64_t number);
 void table_real(struct table *table, double number);
 void table_null(struct table *table);
 void table_time(struct table *table, int64_t time_us);  /* time in us; 0: no time */
-void table_json(struct table *table, annal_slice json); /* the text is JSON already */
+void table_json(struct table *table, annal_slice json); /* adds a text that is JSON already */
 
 /* Set the text that people see in the last cell, such as "3 min ago". */
 void table_shown(struct table *table, const char *format, ...) ANNAL_PRINTF(2, 3);
@@ -146,8 +148,7 @@ void table_row(struct table *table);
  * column, which may have been left out. */
 bool table_shows(struct table *table, int column);
 void table_free(
-    struct table
-        *table); /* print the rows that were held back, and free the table, which may be NULL */
+    struct table *table); /* first prints the rows that were held back; table may be NULL */
 
 /* table_real_text(): write the number to text with the fewest digits that read back as the same
  * number, and return text; "null" if the number is not finite, because JSON has no infinity. */

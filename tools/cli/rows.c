@@ -98,7 +98,7 @@ int rows_row(void *arg, const annal_row *row)
     struct rows *rows = arg;
     for (size_t i = 0; i < row->count; i++) {
         annal_value_kind kind = row->values[i].kind;
-        /* the first value that is not NULL decides how the column is aligned */
+        /* the first value of a column that is not NULL decides how the column is aligned */
         if (!rows->typed[i])
             rows->columns[i].right = kind == ANNAL_VALUE_INTEGER || kind == ANNAL_VALUE_REAL;
         rows->typed[i] = rows->typed[i] || kind != ANNAL_VALUE_NULL;

@@ -34,11 +34,12 @@ void rows_done(struct rows *rows);
 void rows_cell(struct table *table, const annal_value *value);
 void rows_count_cell(struct table *table, const annal_value *value);
 
-/* Print a value, or the members of a row as a JSON object without its braces, as JSON on stdout. */
+/* Print JSON on stdout: rows_print_value() a value, rows_print_members() the members of a row as an
+ * object without its braces. */
 void rows_print_value(const annal_value *value);
 void rows_print_members(const annal_row *row);
 
-/* As rows_print_value() and rows_print_members(), but append to a text. */
+/* As rows_print_value() and rows_print_members(), but append the JSON to out. */
 annal_status rows_value_json(struct buf *out, const annal_value *value);
 annal_status rows_members_json(struct buf *out, const annal_row *row);
 

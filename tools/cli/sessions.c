@@ -99,8 +99,8 @@ int sessions_add_sub_agents(annal_store *store, struct session_list *list)
 struct candidates {
     annal_slice prefix;
     size_t count;
-    char *first;     /* memory of ARGS_ID_BYTES for the first id */
-    struct buf list; /* the first few ids, for a message */
+    char *first;     /* memory of ARGS_ID_BYTES for the first id that begins with prefix */
+    struct buf list; /* the first few ids that begin with prefix, for a message */
 };
 
 static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)

@@ -20,8 +20,8 @@ struct ship_lag {
     double seconds_behind; /* age of the oldest event not shipped yet */
     /* lag of the rows of sessions and turns (annal.rows_behind()); 0 if the target has no rows */
     double rows_seconds_behind;
-    uint64_t stopped;      /* number of sessions that are not shipped */
-    bool away;             /* whether the target is unreachable */
+    uint64_t stopped; /* number of sessions that are not shipped, for a reason that was printed */
+    bool away;        /* whether the target is unreachable */
     double silent_seconds; /* time since the file was written */
 };
 

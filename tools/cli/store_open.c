@@ -56,8 +56,8 @@ static annal_status make_parents(char *path, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Return whether a new store may be created in a directory with this file: every disk has such a
- * file, or a user created it for the store. */
+/* Return whether a new store may be created in a directory with a file of this name: lost+found is
+ * in the root of a disk, and packs/ is created by the user for the new store. */
 static bool belongs_to_a_new_store(const char *name)
 {
     static const char *const names[] = {".", "..", "lost+found", "packs"};

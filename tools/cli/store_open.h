@@ -9,9 +9,12 @@
 #include <annal/store.h>
 
 enum open_mode {
-    OPEN_READ,  /* the store must exist, and may be on read-only media; no keeper */
-    OPEN_WRITE, /* the store must exist and be writable; no keeper */
-    OPEN_CREATE /* create the store if it is missing; with a keeper, for verbs that append */
+    /* the store must exist, and may be on read-only media; no permanent thread is started */
+    OPEN_READ,
+    OPEN_WRITE, /* the store must exist and be writable; no permanent thread is started */
+    /* create the store if it is missing; starts the store's permanent thread, for verbs that
+     * append */
+    OPEN_CREATE
 };
 
 /*
@@ -40,7 +43,7 @@ void store_wait_each(annal_store *store);
 
 /*
  * Limit all further waits so that the verb ends within --wait, counted from begun_us (monotonic),
- * including its working time. For operations that may fail.
+ * including its working time. For verbs that may fail when the time is over.
  */
 void store_wait_within(const struct args *args, annal_store *store, int64_t begun_us);
 

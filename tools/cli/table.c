@@ -27,13 +27,14 @@ struct table {
     int at;            /* number of cells in the current row */
     struct buf row;    /* JSON lines and CSV: text of the current row */
     struct buf *cells; /* aligned: cells of the current row */
-    char **held;       /* aligned: cells of the rows that are held back, count for each row */
+    char **held; /* aligned: cells of the rows that are held back, `count` cells for each row */
     int rows;
     int *widths; /* width of each column; 0: the column is not shown */
     bool begun;  /* whether the heading was printed */
     bool cut;    /* whether flexible columns are cut */
     int limit;   /* width of a flexible column if stdout is not a terminal; 0: no cell is cut */
-    /* whether table_unfold() was called; after the heading: whether rows are unfolded */
+    /* whether rows that are wider than the terminal are printed one column a line; once the heading
+     * is printed: whether this table's rows are */
     bool unfold;
 };
 
@@ -285,7 +286,8 @@ static int least_of(const struct column *column)
     return column->least > 0 ? column->least : FLEXIBLE_LEAST;
 }
 
-/* Leave a column out, and set the other columns back to their uncut widths, in whole. */
+/* Leave a column out, and set the other columns back to their uncut widths, which are in
+ * `whole`. */
 static void leave_out(struct table *table, int column, const int *whole)
 {
     table->widths[column] = 0;

@@ -26,7 +26,8 @@ static void on_signal(int number)
 {
     if (unfinished_now != NULL)
         (void)unlink(unfinished_now);
-    raise(number); /* the handler was removed, so the signal ends the process now */
+    /* this handler is removed when it is called, so the signal now ends the process */
+    raise(number);
 }
 
 static void catch_signals(void)
@@ -108,7 +109,7 @@ static int make_unfinished(struct aside *aside, int *out_fd)
 }
 
 /* Use path itself, not a temporary file beside it, because the path is an open descriptor of the
- * caller (rule 6). */
+ * caller (target.h, rule 6). */
 static int keep_path(struct aside *aside, const char *path)
 {
     aside->path = strdup(path);

@@ -22,7 +22,7 @@
 struct aside {
     char *path;      /* final path: absolute, and not a symbolic link */
     char *name;      /* path of the partial file; NULL if none exists */
-    char *directory; /* directory of both files; NULL if the file is written directly (rule 6) */
+    char *directory; /* directory of path and name; NULL if path is written directly (rule 6) */
 };
 
 /* Create an empty partial file, and set *out_fd to its descriptor. Returns 0, or an exit status

@@ -19,7 +19,7 @@
 #include <termios.h>
 
 enum key {
-    KEY_NONE = 0, /* the time is over, or the key has no meaning */
+    KEY_NONE = 0, /* no key within the timeout, or a key without a meaning */
     KEY_SPACE,
     KEY_NEXT, /* right, down, Enter */
     KEY_BACK, /* left, up, p */

@@ -126,13 +126,14 @@ int verb_open(struct verb_call *call, const struct args *args);
  * on stderr. */
 int verb_need_pack(const struct verb_call *call, const char *pack);
 
-/* Set a member of the event's data to a JSON value, or to a string; an earlier value is replaced.
- * "run.id" is a member of the object "run". Returns 0 or an exit status. */
+/* Set the member `to` of the event's data: verb_set() to a JSON value, verb_set_text() to a string.
+ * An earlier value is replaced. "run.id" is a member of the object "run". Returns 0 or an exit
+ * status. */
 int verb_set(struct verb_call *call, const char *to, annal_slice json);
 int verb_set_text(struct verb_call *call, const char *to, annal_slice text);
 
-/* Return the current value of a member as JSON; empty if it is not set. Valid until the member is
- * set again. */
+/* Return the current value of the member `to` of the event's data as JSON; empty if it is not set.
+ * Valid until the member is set again. */
 annal_slice verb_member(const struct verb_call *call, const char *to);
 
 /* Set the session of the event, instead of the one from the template. Returns 0 or an exit

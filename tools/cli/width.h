@@ -9,7 +9,8 @@
 /* Decode one character, and return its number of bytes. Invalid UTF-8 gives a '?'. */
 size_t width_decode(const char *text, wchar_t *out);
 
-/* Return the width in columns of one character, and of a text that ends with a NUL. */
+/* Return the width in columns: width_of() of one character, width_of_text() of a text that ends
+ * with a NUL. */
 int width_of(wchar_t c);
 int width_of_text(const char *text);
 

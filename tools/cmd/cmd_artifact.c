@@ -69,8 +69,8 @@ static int put_file(struct verb_call *call)
     return exit_status;
 }
 
-/* Store a file and append its event. Until the event refers to the content, the hold prevents a
- * sweep from removing it. */
+/* Store a file and append its event. Until the event refers to the artifact, `hold` prevents a
+ * sweep from removing the artifact. */
 static int put(const struct args *args)
 {
     struct verb_call call;
@@ -105,8 +105,8 @@ static int get(const struct args *args)
     annal_slice session = annal_slice_of(args_get(args, "SESSION"));
     annal_slice sha256 = annal_slice_of(args_get(args, "SHA256"));
     int exit_status = store_open(args, OPEN_READ, 0, &store);
-    /* The first call checks the hash and prints nothing, because printed bytes cannot be
-     * withdrawn. */
+    /* Read the artifact twice: the first call checks the hash and prints nothing, because printed
+     * bytes cannot be withdrawn. */
     if (exit_status == 0 &&
         (annal_artifact_read(store, session, sha256, NULL, NULL, NULL, &err) < 0 ||
          annal_artifact_read(store, session, sha256, print_piece, NULL, NULL, &err) < 0))

@@ -30,7 +30,7 @@ struct diff {
     annal_state *states[2];
     annal_replay_info infos[2];
     uint64_t counts[ANNAL_ROW_DELETED + 1];
-    annal_error err; /* set if a change cannot be written */
+    annal_error err; /* set if a change cannot be printed */
 };
 
 /* ---- For people ---- */

@@ -113,7 +113,7 @@ static void check_place(struct doctor *doctor)
         tell(doctor, "store", "run the command as the user who owns it", "%s cannot be read", path);
         return;
     }
-    /* a user gave the group write permission on purpose */
+    /* whether the group may write: a user gave it this permission on purpose */
     bool shared = (info.st_mode & S_IWGRP) != 0;
     tell(doctor, "store",
          !shared && (info.st_mode & 077) != 0 ? "chmod 700 keeps other users out"
@@ -309,7 +309,7 @@ static annal_status check_findings(struct doctor *doctor, annal_index *index, an
     char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)] = "";
     struct session_findings findings = {0};
     annal_status status = annal_index_catch_up(index, (annal_slice){0}, NULL, NULL);
-    if (status < 0) /* count the findings that are indexed already */
+    if (status < 0) /* if the catch-up failed, still count the findings that are indexed already */
         status = ANNAL_OK;
     status = session_findings_ask(index, (annal_slice){0}, true, &findings, err);
     for (size_t i = 0; i < findings.count && i < NAMED_SESSIONS; i++)
@@ -400,7 +400,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     annal_status status = ANNAL_OK;
     struct stat info;
     status = annal_index_open(doctor->store, NULL, &index, err);
-    if (status == ANNAL_OK) /* check before the first use, which would rebuild a damaged index */
+    /* check the index before its first use, which would rebuild a damaged one */
+    if (status == ANNAL_OK)
         status = annal__maintain_prove(index, NULL, 0, false, tell_damaged, doctor, err);
     if (status == ANNAL_OK &&
         (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||

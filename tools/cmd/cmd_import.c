@@ -426,7 +426,8 @@ static int begin_table(struct work *work)
         {.name = "events", .title = "EVENTS", .right = true},
         {.name = "sessions", .title = "SESSION", .flexible = true},
     };
-    /* with the places of agents, people have already seen a table of the logs */
+    /* no table of the imported logs: if the places of agents were searched, people have already
+     * seen a table of the logs found there */
     if (work->args->json || work->finds)
         return EXIT_DONE;
     work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
@@ -672,7 +673,7 @@ static int import_places(struct work *work)
     if (works && work->follows)
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
     if (work->follows)
-        find_logs_done(&logs); /* follow() searches the logs itself */
+        find_logs_done(&logs); /* free the list of logs: follow_logs() finds the logs itself */
     if (works && exit_status == EXIT_DONE)
         exit_status = work_in_store(work, &logs, signals);
     exit_status = found > exit_status ? found : exit_status;

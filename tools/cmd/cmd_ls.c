@@ -96,7 +96,7 @@ static const char tree[] =
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model|project"
 enum { SORT_PROJECT = 9 };
 
-/* First sort key of each choice, and the join that the key needs. */
+/* For each choice of --sort: the first sort key, and the join that this key needs. */
 static const struct {
     const char *key, *join;
 } orders[] = {

@@ -321,7 +321,7 @@ static int show(void *arg, const annal_index_progress *progress)
     return 0;
 }
 
-/* the number of events in a pack's tables, found by the name of the pack */
+/* name of a pack, and the number of events that were applied to its tables */
 struct made_from {
     const char *name;
     uint64_t events;

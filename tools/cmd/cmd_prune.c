@@ -169,7 +169,9 @@ static int record(struct prune *prune)
     if (status >= 0) {
         annal__writer_spend_reserve(writer);
         status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
-        if (status == ANNAL_ERR_BUSY) { /* the tables lost a session and are rebuilt first */
+        /* the tables of packs must be rebuilt, because a session was deleted: do that, then
+         * append */
+        if (status == ANNAL_ERR_BUSY) {
             catch_up_wholly(prune->index);
             status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
         }
@@ -216,7 +218,7 @@ static void wipe(struct prune *prune)
         at += sessions[count].len + 1;
     }
     staging_remove_stale(prune->store);
-    /* without memory the list is empty */
+    /* if memory ran out, the list of sessions is empty */
     annal__delete_wipe(prune->index, sessions, count, tell_deleted, prune);
     annal__free(sessions);
 }
@@ -253,8 +255,8 @@ static int run(const struct args *args)
     int exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
     if (exit_status == 0 && annal_index_open(prune.store, NULL, &prune.index, &err) < 0)
         exit_status = fail_error(&err);
-    /* bring the tables up to date first: in old tables, a session that another session needs may
-     * seem unneeded */
+    /* before journals are deleted, add all new events to the tables: without them, a session that
+     * another session needs may seem unneeded */
     if (exit_status == 0 && prune.options.delete_journals)
         catch_up_wholly(prune.index);
     if (exit_status == 0)

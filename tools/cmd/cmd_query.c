@@ -25,7 +25,7 @@ enum { BARE_EVENTS = 20 };
 struct query {
     const struct args *args;
     enum out_format format;
-    struct parquet *parquet; /* NULL: the answer is printed */
+    struct parquet *parquet; /* Parquet file for the answer; NULL: the answer is printed */
     annal_filter filter;
     annal_group_by group_by; /* 0: do not group */
     annal_slice *types;
@@ -78,7 +78,8 @@ static int read_group_by(struct query *query)
     if (choice >= 0)
         query->group_by = (annal_group_by)(ANNAL_GROUP_TYPE + choice);
     if (choice >= 0 && !has_format && !args->json)
-        query->format = OUT_TABLE; /* people read groups as a table */
+        /* --group-by prints a table unless the user chose another format */
+        query->format = OUT_TABLE;
     return 0;
 }
 

@@ -164,8 +164,8 @@ static void say_damaged(const struct replay *replay, uint64_t places)
 }
 
 /*
- * After the answer, take the snapshots that are due if this process folded at least DUE_EVENTS
- * events. A failure is ignored.
+ * After the answer was printed, take the snapshots that are due, if the state was computed from at
+ * least DUE_EVENTS events. A failure is ignored.
  */
 static void take_due_snapshots(const struct replay *replay, const annal_replay_info *info)
 {
@@ -242,8 +242,8 @@ static int find_pack(struct replay *replay)
                                                                            : EXIT_DONE;
 }
 
-/* Open the index. The state is folded from the journal, so the index is caught up only for --events
- * and --verify, which look up rows in it. */
+/* Open the index. The state is computed from the journal, so new events are added to the index only
+ * for --events and --verify, which look up rows in it. */
 static int open_index(struct replay *replay, const struct session_list *list)
 {
     annal_error err = {0};

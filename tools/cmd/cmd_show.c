@@ -24,7 +24,7 @@ struct show {
     annal_index *index;
     annal_session_info info;
     struct table *table;
-    size_t columns;      /* number of columns of the table */
+    size_t columns;      /* number of columns of `table` */
     const char *heading; /* heading of the table */
     uint64_t items;      /* number of printed items of the current list */
     struct cost_signs signs;
@@ -308,7 +308,9 @@ static int print_lineage(const struct show *show)
 {
     annal_error err = {0};
     annal_status status = annal_session_lineage(show->store, show->session, print_part, NULL, &err);
-    if (status == ANNAL_ERR_CORRUPT) { /* print the other facts of the session anyway */
+    /* the history is damaged: report that, and let the caller print the other facts of the
+     * session */
+    if (status == ANNAL_ERR_CORRUPT) {
         say("%s", err.message);
         return EXIT_REFUSED;
     }
@@ -405,7 +407,8 @@ static int show_session(struct show *show)
     if (exit_status == 0 && args_has(show->args, "recovery"))
         exit_status = recovery_print(show->args, show->index, show->session);
     else if (exit_status == 0) {
-        int findings = say_findings(show); /* say_findings() also catches up the packs */
+        /* call say_findings() first: it also adds new events to the tables of packs */
+        int findings = say_findings(show);
         exit_status = show->args->json ? print_json(show) : print_text(show);
         if (exit_status == 0)
             exit_status = findings;

@@ -92,7 +92,7 @@ static int take(const struct args *args)
     annal_store *store = NULL;
     annal_index *index = NULL;
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    /* The state is folded from the journal, so the index is opened but not caught up. */
+    /* The state is computed from the journal, so no new events are added to the index. */
     if (exit_status == 0 &&
         (annal_index_open(store, NULL, &index, &err) < 0 ||
          annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &err) < 0))

@@ -56,7 +56,7 @@ struct listing {
     int exit_status;
 };
 
-/* People see the first session and the number of the others. */
+/* Add the sessions of a copied log; people see the first one and the number of the others. */
 static void put_sessions(struct table *table, const struct copy *copy)
 {
     annal_slice sessions = annal__json_member(copy->info, "sessions"), id, first = {0};
@@ -157,7 +157,8 @@ struct choice {
     annal_slice session;
     const char *path;    /* path of the log whose copy is wanted, or NULL for any log */
     uint64_t generation; /* number of the wanted generation, or 0 for the newest */
-    bool found, named;   /* named: the name of the log has the session in it */
+    /* found: a copy was chosen; named: the file name of its log contains the session id */
+    bool found, named;
     /* largest generation of the log that is being visited, and its size in bytes */
     uint64_t longest, longest_bytes;
     /* number of a generation that is larger than the chosen generation, or 0 */

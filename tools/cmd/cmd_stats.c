@@ -208,7 +208,8 @@ static int print_databases(struct stats *stats)
         status = annal__maintain_statuses(stats->index, print_status, stats, &err);
     if (status >= 0 && stats->has_index && !stats->args->json)
         printf("\nevents that packs have not seen yet\n");
-    if (status >= 0 && stats->has_index) /* annal_index_packs() would create a missing index */
+    /* without an index, do not call annal_index_packs(): it would create one */
+    if (status >= 0 && stats->has_index)
         status = annal_index_packs(stats->index, print_pack, stats, &err);
     return status < 0 ? fail_error(&err) : 0;
 }

@@ -4,8 +4,8 @@
  * in the order of the sessions.
  *
  * (1) A journal is read once, and its events are compared with the index in the same pass. With
- *     --replay it is folded once more. If the index changed during the pass, the session is
- *     compared again.
+ *     --replay its states are computed once more from its events. If the index changed during the
+ *     pass, the session is compared again.
  * (2) The findings of a session are kept as text until all sessions before it are printed, up to
  *     TEXT_BYTES_MAX; a session with more text waits for its turn and then prints directly. At most
  *     WINDOW sessions are read before their turn. So the memory is limited however many findings
@@ -72,7 +72,8 @@ struct verify {
     struct outcome outcomes[WINDOW];
     uint64_t sessions, events, bytes, findings, lagging;
     uint64_t artifacts, sources;
-    /* number of groups, and groups and bytes that are not checkpointed, in the commit logs */
+    /* number of commit logs, of the groups of events in them, and of the groups, and their bytes,
+     * that no checkpoint covers yet */
     uint64_t logs, groups, unreleased, unreleased_bytes;
     int exit_status;
 };
@@ -89,7 +90,7 @@ struct worker {
      * already */
     bool compare_only;
     bool damaged;        /* whether the journal is damaged */
-    bool damage_pending; /* whether damage was found after the last event */
+    bool damage_pending; /* whether damage was found since the last event that was read */
     annal_finding event; /* position of the event whose artifacts are checked */
     annal_error unseen;  /* why part of the session could not be examined; status 0: no failure */
 };
@@ -106,8 +107,8 @@ static void print_text(struct verify *verify, struct outcome *outcome)
     annal__buf_clear(&outcome->text);
 }
 
-/* Wait until it is the session's turn, and print its text: rule (2) at the top, memory is
- * limited. */
+/* Wait until all sessions before this one are printed, then print its text. So the memory is
+ * limited (rule 2 above). */
 static void wait_for_turn(struct worker *worker)
 {
     struct verify *verify = worker->verify;
@@ -388,7 +389,7 @@ static int verify_sessions(struct verify *verify)
         if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0)
             break;
     }
-    /* no thread was started: the running threads read the remaining sessions */
+    /* one thread could not be started: the threads that run read all sessions */
     if (started < verify->jobs) {
         pthread_mutex_lock(&verify->lock);
         verify->running--;
@@ -411,7 +412,8 @@ static int found_log(void *arg, const annal__log_info *log)
     struct verify *verify = arg;
     char what[120];
     snprintf(what, sizeof what, "%s", log->what == NULL ? "" : log->what);
-    /* When the store was opened, all groups that can be redone were redone. */
+    /* Opening the store writes the events of a commit log to their journals if it can. So groups of
+     * events that still remain, in a log that no process is writing, cannot be written. */
     if (log->what == NULL && !log->living && log->unreleased > 0 &&
         !annal__session_list_is_read_only(verify->store))
         snprintf(what, sizeof what, "%" PRIu64 " groups of events cannot be redone",
@@ -605,7 +607,7 @@ static int found_stray(void *arg, annal_slice name, const char *what)
     struct verify *verify = arg;
     for (size_t i = 0; i < verify->list.count; i++)
         if (annal__slice_is(name, verify->list.names[i].id))
-            return 0; /* the session has two journals, which is reported with the session */
+            return 0; /* a second journal of a session is not reported here, but with the session */
     verify->findings++;
     if (verify->args->json) {
         printf("{\"name\":");

@@ -45,7 +45,7 @@ const char *disk_probe_filesystem(uint64_t type)
     return NULL;
 }
 
-/* Read the first line of a file of the kernel; "" if it cannot be read. */
+/* Read the first line of a file of the kernel, such as one in /sys; "" if it cannot be read. */
 static void read_line(const char *path, char *out, size_t room)
 {
     FILE *file = fopen(path, "re");
@@ -112,7 +112,7 @@ static int open_nameless(const char *directory, int flags)
     }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     int why = errno;
-    /* some filesystems create the file even if they refuse O_DIRECT */
+    /* EINVAL: the file system refuses O_DIRECT, but some create the file all the same */
     if (fd >= 0 || why == EINVAL)
         unlink(path);
     errno = why;

@@ -39,7 +39,7 @@ static int keep_counts(void *arg, const annal_row *row)
 
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err)
 {
-    /* Count only running sessions, because checking a session reads directories. */
+    /* Count only running sessions: checking the health of a session reads directories. */
     static const char sql[] = "SELECT count(*),"
                               " count(*) FILTER (WHERE effective_health = 'unresponsive'),"
                               " count(*) FILTER (WHERE effective_health = 'stale'),"

@@ -168,7 +168,7 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     return status;
 }
 
-/* Begin the fold of a fork with the header of its journal, which exists before the first event. */
+/* Begin the state of a fork from the header of its journal, which exists before the first event. */
 static annal_status begin_fork(struct index_check *check, annal_error *err)
 {
     annal_session_info info;

@@ -33,7 +33,7 @@ struct index_check {
     annal_index *index; /* NULL: no index exists, and nothing is compared */
     /* read transaction of the index, opened again after VIEW_SESSIONS sessions */
     annal__view *view;
-    annal_state *state; /* fold of the current session */
+    annal_state *state; /* state of the current session, computed from its events */
     unsigned viewed;    /* number of sessions compared in view */
     uint64_t lagging;   /* number of sessions whose last events are not indexed yet */
 
@@ -47,14 +47,15 @@ struct index_check {
     /* parent, from the header of the journal; "": not a fork */
     char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t fork_seq;
-    bool fork_told;    /* whether the index has the same parent */
+    bool fork_told;    /* whether the index has the same parent and fork_seq */
     bool stale;        /* whether the indexed position does not exist in the journal */
-    bool contradicted; /* whether a row differs from the event with its seq */
+    bool contradicted; /* whether an event has no row in event_index, or one that differs */
     struct index_row *rows;
     size_t row_count;
     size_t row_next;
     bool rows_end;
-    bool damaged; /* whether the journal is damaged, so that its tables cannot be folded again */
+    /* whether the journal is damaged, so that its rows cannot be computed again for comparison */
+    bool damaged;
     unsigned tries;
     /* findings, reported only if the index did not change in the meantime */
     struct index_found *found;

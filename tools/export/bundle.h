@@ -66,7 +66,8 @@ struct bundle {
     size_t artifact_count;
 };
 
-/* Add an empty session or artifact to a bundle. Returns NULL if memory ran out. */
+/* Add an empty entry to a bundle, and return it: bundle_add_session() of a session,
+ * bundle_add_artifact() of an artifact. Returns NULL if memory ran out. */
 struct bundle_session *bundle_add_session(struct bundle *bundle);
 struct bundle_artifact *bundle_add_artifact(struct bundle *bundle);
 void bundle_sort(struct bundle *bundle);
@@ -75,7 +76,8 @@ void bundle_done(struct bundle *bundle);
 /* Return the sum of the sizes of all files, in bytes. */
 uint64_t bundle_bytes(const struct bundle *bundle);
 
-/* Write the path of a file to path; it is the same in a bundle and in a store. */
+/* Write the path of the session's journal, or of the artifact's file, to path; a file has the same
+ * path in a bundle and in a store. */
 void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_PATH_BYTES]);
 void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES]);
 

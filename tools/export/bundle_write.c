@@ -62,8 +62,8 @@ static annal_status add_name(struct bundling *bundling, const char *name, bool *
                                                               : fail_memory(bundling->err);
 }
 
-/* Add a session and its ancestors, up to the first ancestor that the bundle already contains (rule
- * 2). */
+/* Add a session and its ancestors, up to the first ancestor that the bundle already contains
+ * (bundle.h, rule 2). */
 static annal_status add_lineage(struct bundling *bundling, const char *name)
 {
     annal_session_info info;
@@ -80,7 +80,7 @@ static annal_status add_lineage(struct bundling *bundling, const char *name)
     return status;
 }
 
-/* Refuse a damaged journal (rule 4). */
+/* Refuse a session whose journal is damaged (bundle.h, rule 4). */
 static annal_status refuse_damage(struct bundling *bundling, const struct bundle_session *session)
 {
     annal_verify_result result;
@@ -257,6 +257,6 @@ int bundle_export(annal_store *store, const struct session_list *list)
     tdestroy(bundling.names, annal__free);
     annal__below_close(&bundling.below);
     if (!out_wanted() && err.os_errno == EPIPE)
-        return 0; /* the reader of stdout is gone */
+        return 0; /* not a failure: the reader of stdout closed its end */
     return status < 0 ? fail_error(&err) : 0;
 }

@@ -35,7 +35,7 @@ static struct chat_tokens tokens_of(const annal_event *event, const struct tally
 }
 
 /* Subtract *owed from one kind of tokens, at most to 0, and reduce *owed by what was subtracted
- * (rule 2). */
+ * (chat.h, rule 2). */
 static void pay(int64_t *tokens, int64_t *owed)
 {
     int64_t left = *tokens - *owed;
@@ -102,7 +102,7 @@ static annal_status append_part(struct buf *out, annal_slice block)
         if (rest[0] == '\0')
             block = (annal_slice){0};
     } else if (type.len > 0) {
-        /* the block has the wanted form, with its type: copy it */
+        /* a block that has a type, but no text, is copied unchanged */
         return annal__buf_append_slice(out, block);
     } else {
         status = append_text(out, "{\"type\":\"other\",\"value\":");
@@ -129,8 +129,8 @@ static annal_status append_parts(struct buf *out, annal_slice content)
     return status < 0 ? status : append_text(out, "]");
 }
 
-/* Append a message, unless the request would become too long (rule 3). finish is NULL if the
- * message is not an answer. */
+/* Append a message, unless the request would become longer than CHAT_CONTENT_BYTES (chat.h, rule
+ * 3). finish is NULL if the message is not an answer. */
 static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
                                    annal_slice content, const char *finish)
 {

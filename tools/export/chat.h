@@ -29,7 +29,7 @@ struct chat_tokens {
 
 struct chat {
     bool begun; /* whether the answer has begun */
-    bool used;  /* whether the tokens of the answer are known */
+    bool used;  /* whether a usage has given the tokens of the answer */
     uint64_t seq;
     uint64_t turn_seq;
     int64_t start_us, end_us;
@@ -54,8 +54,8 @@ struct chats {
 };
 
 /*
- * Add the events of a session, in their order. used is the result of event_spending_add(); turn_seq
- * is the seq of the event that began the turn.
+ * Add the next event of a session. used is the result of event_spending_add(); turn_seq is the seq
+ * of the event that began the turn.
  */
 annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
                         uint64_t turn_seq, annal_error *err);

@@ -23,7 +23,7 @@ typedef struct duckdb_function_info_of *duckdb_function_info;
 typedef struct duckdb_data_chunk_of *duckdb_data_chunk;
 typedef struct duckdb_vector_of *duckdb_vector;
 
-/* Five members that annal does not use, then the library's own. */
+/* Result of a query: five members that annal does not use, then one that only the library uses. */
 typedef struct duckdb_result {
     idx_t unused_counts[3];
     void *unused_columns;

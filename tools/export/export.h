@@ -21,13 +21,14 @@ struct export
     uint64_t last_seq; /* seq of the last event to export */
     bool many;         /* whether several sessions are exported */
     bool full;         /* whether nothing is cut */
-    bool damaged;      /* set to true if something unreadable was skipped and reported */
+    bool damaged;      /* whether something unreadable was skipped and reported */
     struct progress *progress;
     /* number of bytes exported of all sessions; only the last pass over a session counts */
     uint64_t *bytes_done;
 };
 
-/* Export a session in one format. Returns 0, or an exit status after one line on stderr. */
+/* Export a session in the format that the function's name begins with. Returns 0, or an exit status
+ * after one line on stderr. */
 int jsonl_export(struct export *export);
 int markdown_export(struct export *export);
 int otlp_export(struct export *export);

@@ -23,7 +23,7 @@ static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *e
     size_t at = piece->bytes.len;
     if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: out of memory");
-    /* an offset in bytes, which may still move; place() converts it to a pointer */
+    /* an offset in piece->bytes, whose memory may still move; place() converts it to a pointer */
     slice->ptr = (const char *)at;
     return ANNAL_OK;
 }

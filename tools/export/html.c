@@ -30,7 +30,7 @@ struct html {
     size_t at;      /* offset in ids of the session that is written next */
     enum { BEFORE, HEAD, EVENTS, AFTER } next;
     annal_query *query; /* query of the events of the current session, or NULL */
-    struct buf text;    /* JSON of the next part of the page, before each < in it is escaped */
+    struct buf text;    /* JSON of the next part of the page, in which < is not escaped yet */
     uint64_t left_out;
 };
 

@@ -187,7 +187,7 @@ static void put_result(struct span *span, const annal_event *result)
         span_raw(span, "error.type", error_type(result));
 }
 
-/* Print the span of a call. result is NULL if it has none. */
+/* Print the span of a call. result is NULL if the call has no result. */
 static annal_status put_tool(struct trace *trace, const annal_event *call, uint64_t turn_seq,
                              const annal_event *result, annal_error *err)
 {

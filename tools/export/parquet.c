@@ -18,7 +18,8 @@
 /* DuckDB requests a chunk at a time: 2,048 rows, or fewer if they have CHUNK_BYTES. */
 enum { CHUNK_BYTES = 4 << 20, ROW_GROUP_ROWS = 122880 };
 #define ROW_GROUP_BYTES "32MB"
-#define MEMORY_LIMIT    "1GB" /* a row of several values of 64 MiB may need more, and is refused */
+/* DuckDB's memory; a row with several values of 64 MiB may need more, and is refused */
+#define MEMORY_LIMIT "1GB"
 
 struct parquet {
     duckdb_database database;
@@ -85,7 +86,8 @@ static int open_database(struct parquet *parquet)
 
 int parquet_open(const char *path, struct parquet **out)
 {
-    int fd = -1; /* not written to, because DuckDB opens the file itself */
+    /* descriptor of the new file; only closed here, because DuckDB opens the file by its name */
+    int fd = -1;
     struct parquet *parquet = annal__zalloc(sizeof *parquet);
     if (parquet == NULL)
         return fail_storage("write the Parquet file '%s': out of memory", path);
@@ -98,7 +100,7 @@ int parquet_open(const char *path, struct parquet **out)
     if (exit_status != 0)
         goto done;
     *out = parquet;
-    parquet = NULL; /* from here on the caller owns parquet */
+    parquet = NULL; /* the caller owns it now: the code below must not free it */
 
 done:
     if (fd >= 0)
@@ -318,8 +320,8 @@ static annal_status write_files(struct buf *out, const char *const *paths, size_
     return status == ANNAL_OK && annal__buf_cstr(out) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-/* Check that the file has the same rows, by their number and by the sum of their hashes, which does
- * not depend on the order. */
+/* Check that the merged file has the same rows as the files `from`, by their number and by the sum
+ * of their hashes, which does not depend on the order. */
 static int prove_merge(struct parquet *parquet, const char *from)
 {
     struct buf sql = {0}, made = {0};

@@ -54,7 +54,8 @@ static int open_unnamed(const char *directory)
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    char *name = NULL; /* the file system has no unnamed files: create a file and unlink it */
+    /* name of a file that is unlinked at once, because the file system has no unnamed files */
+    char *name = NULL;
     if (asprintf(&name, "%s/.annal-rows-XXXXXX", directory) < 0)
         return -1;
     fd = mkostemp(name, O_CLOEXEC);

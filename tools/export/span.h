@@ -30,7 +30,8 @@ struct span {
     int attributes; /* number of attributes written so far */
 };
 
-/* Write an id in hex to text. Returns false if memory ran out. */
+/* Write the id of a trace (a session), or of a span (an event), in hex to text. Returns false if
+ * memory ran out. */
 bool span_trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
 bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
 
@@ -41,7 +42,7 @@ bool span_begin(struct span *span, const char *what, annal_slice which);
 /* Print an attribute; nothing if the value is empty. */
 void span_text(struct span *span, const char *key, annal_slice text);
 void span_raw(struct span *span, const char *key,
-              annal_slice raw); /* a string as its text, another value as JSON */
+              annal_slice raw); /* prints a string as its text, another value as JSON */
 void span_number(struct span *span, const char *key, int64_t number);
 void span_real(struct span *span, const char *key, double number);
 void span_true(struct span *span, const char *key);

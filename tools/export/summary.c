@@ -81,7 +81,8 @@ static void take_back(struct summary *summary, const annal_event *event)
                              event);
 }
 
-/* Forget what telemetry said, because the log of the session follows. */
+/* At an event telemetry.superseded, forget the calls, turns and usage of the events before it: they
+ * are from telemetry, and the log of the session, which follows, has them, too. */
 static void supersede(struct summary *summary, const annal_event *event)
 {
     if (!event_is(event, "telemetry.superseded"))

@@ -30,7 +30,8 @@ struct summary {
     struct spending spending;
     bool rests;           /* whether the agent is idle at the end (event_rests()) */
     struct open_set open; /* calls and turns that are open at the end */
-    /* seq of the last telemetry.superseded: what the session had before counts no longer */
+    /* seq of the last event telemetry.superseded; calls, turns and usage of earlier events do not
+     * count */
     uint64_t superseded_seq;
     /* seq of the event that began a turn without an event that ends it, which ended in an answer
      * and is therefore not in open; 0 if there is none */
@@ -44,7 +45,8 @@ void summary_done(struct summary *summary);
  * turn_id is raw JSON. */
 const char *summary_taken_back(const struct summary *summary, annal_slice turn_id);
 
-/* Return whether the log of the session, which was imported later, has what this event says. */
+/* Return whether the event is left out: it is from telemetry, and the log of the session, which was
+ * imported later, says the same (event telemetry.superseded). */
 bool summary_supersedes(const struct summary *summary, const annal_event *event);
 
 /* Return a field as raw JSON; empty if unknown. */

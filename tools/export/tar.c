@@ -127,7 +127,8 @@ void tar_writer_free(struct tar_writer *writer)
     if (writer == NULL)
         return;
     if (writer->write_errno == 0)
-        writer->write_errno = ECANCELED; /* otherwise libarchive would complete the archive */
+        /* make further writes fail: otherwise archive_write_free() would complete the archive */
+        writer->write_errno = ECANCELED;
     if (writer->archive != NULL)
         archive_write_free(writer->archive);
     if (writer->sha256 != NULL)

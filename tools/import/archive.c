@@ -114,7 +114,8 @@ annal_status archive_write_lines(const struct importer *importer, int fd, size_t
         status = annal__fail_errno(err, "cannot be read");
     if (status >= 0)
         unzip.packed = (uint64_t)st.st_size;
-    annal_status damage = ANNAL_OK; /* files of the next patterns may be before the damage */
+    /* kept until all patterns were handled: files of the next patterns may be before the damage */
+    annal_status damage = ANNAL_OK;
     for (annal_slice word;
          status >= 0 && (word = importer_word(importer, "archive", &at)).len > 0;) {
         char pattern[PATTERN_BYTES];

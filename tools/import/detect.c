@@ -23,8 +23,8 @@
 #define LINES_FEW    8
 #define BYTES_MAX    ((size_t)4 << 20)
 #define SURE_OF_RUNS 100
-/* If no importer is at least this sure (of 100), the importers can read the lines, but do not know
- * them. */
+/* If even the surest importer is less sure than this (of 100), its lines are JSON, but no importer
+ * knows the kind of the log. */
 #define SURE_ENOUGH 20
 
 static annal_status read_begin(int fd, struct buf *out, annal_error *err)

@@ -43,8 +43,8 @@ annal_status document_open(struct document *document, const struct importer *imp
                            annal_error *err);
 void document_close(struct document *document);
 
-/* Write the items and the rest of a split document as lines. items_max is the maximum number of
- * items; 0: all. */
+/* Write a document as lines: the items of its split arrays, and the value without them (rule 1).
+ * items_max is the maximum number of items; 0: all. */
 annal_status document_write_lines(const struct document *document, size_t items_max, FILE *lines,
                                   annal_error *err);
 

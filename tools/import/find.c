@@ -41,7 +41,7 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool nam
     return EXIT_DONE;
 }
 
-/* position of a path in the search */
+/* how the search came to a path */
 struct place_in_walk {
     int depth;   /* number of directories between the path from the user and this path */
     bool hidden; /* whether a directory above has a name that begins with a dot */
@@ -138,7 +138,8 @@ static bool is_store(const struct logs *logs, const struct stat *directory)
 static int find_below(struct logs *logs, const char *path, const struct stat *st,
                       struct place_in_walk at)
 {
-    if (is_store(logs, st)) /* else a log in the store would grow with each import */
+    /* do not search the store itself: an import that reads a log in it would make the log longer */
+    if (is_store(logs, st))
         return EXIT_DONE;
     if (logs->looked != NULL)
         logs->looked(logs->arg, path);
@@ -203,7 +204,7 @@ static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
     struct stat st;
     if ((at.depth == 0 || at.linked ? stat(path, &st) : lstat(path, &st)) < 0) {
         if (at.depth == 0 || errno != ENOENT || (at.linked && wants_file(logs, path)))
-            /* a path that was removed after its name was read is ignored */
+            /* report the path, unless it was only removed after its name was read */
             leave_out(logs, path, strerror(errno));
         return EXIT_DONE;
     }

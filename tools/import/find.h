@@ -31,7 +31,7 @@ struct logs {
     uint64_t left_out;
 
     uint64_t others; /* number of files that do not have the name of a log */
-    char *other;     /* path of the first of these files */
+    char *other;     /* path of the first file counted in `others` */
 
     /* called for every directory that was read; may be NULL */
     void (*looked)(void *arg, const char *path);

@@ -103,8 +103,8 @@ struct followed {
     bool is_other;
     /* whether the log was closed before its first complete line, and must be opened again */
     bool waits;
-    /* whether the events that only the end shows must be added after QUIET_US without a write: rule
-     * 7 */
+    /* whether events that only the end of the log shows must be added when it had no writes for
+     * QUIET_US (follow.h, rule 7) */
     bool rests;
 };
 
@@ -128,11 +128,13 @@ struct follow {
     int64_t search_us;    /* time in us before which `search` has no effect */
     char **appeared;      /* paths that may be new logs, or directories with new logs */
     size_t appeared_count;
-    int64_t found_us;   /* time of the next search for places of agents, in us */
-    int64_t check_us;   /* time of the next check of all logs, in us */
-    bool ended;         /* whether a signal was received */
-    bool has_copied;    /* whether copies were written that are not synced yet */
-    bool said_no_watch; /* whether the message was printed that only polling works */
+    int64_t found_us; /* time of the next search for places of agents, in us */
+    int64_t check_us; /* time of the next check of all logs, in us */
+    bool ended;       /* whether a signal was received */
+    bool has_copied;  /* whether copies were written that are not synced yet */
+    /* whether the message was printed that inotify is not available, so that changes are found by
+     * polling only */
+    bool said_no_watch;
     int exit_status;
 };
 
@@ -144,7 +146,7 @@ int follow_signals(void)
     struct sigaction how;
     sigset_t set;
     sigemptyset(&set);
-    /* nohup makes a process ignore SIGHUP */
+    /* leave signals out that are ignored, as SIGHUP is under nohup */
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
         if (sigaction(ending[i], NULL, &how) == 0 && how.sa_handler != SIG_IGN)
             sigaddset(&set, ending[i]);
@@ -322,7 +324,8 @@ static void watch_operand(struct follow *follow, const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        /* watch only this directory: find_logs() reads the directories below it */
+        /* DEEP_MAX: watch only this directory, because find_logs() reads the directories below
+         * it */
         watch_below(follow, path, DEEP_MAX);
     else
         watch_file(follow, path);
@@ -483,7 +486,7 @@ static void hear(void *arg, const char *path, bool appeared)
         note_appeared(follow, path);
     struct stat st;
     if (appeared && known && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        follow->search = true; /* a new directory in a log must be watched */
+        follow->search = true; /* search again, so that a new directory in a log is watched */
 }
 
 /* Check the stamps of all logs, and search for new logs. */
@@ -738,7 +741,7 @@ static annal_status take_and_close(struct follow *follow, struct followed *log,
 static annal_status finish(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
     annal_status status = take(follow, log, &log->now, IMPORT_LAST);
-    /* after a signal, take() may have stopped before the end of the log */
+    /* not after a signal: then take() may have stopped before the end of the log */
     if (status >= 0 && log->now.job != NULL && !follow->ended)
         unchanged_note(follow->unchanged, mark, &follow->import, &log->importer,
                        import_report(log->now.job));
@@ -1088,7 +1091,8 @@ static annal_status take_last(struct follow *follow)
             status = read_log(follow, log, true);
         if (log->read != NULL)
             copy_now(follow, log, IMPORT_COPY_WAIT);
-        if (status >= 0) /* read_log() may have noticed that the log was replaced */
+        /* if read_log() noticed that the log was replaced, import the old file to its end, too */
+        if (status >= 0)
             status = leave_moved(follow, log);
     }
     copy_sync(follow);

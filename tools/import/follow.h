@@ -13,7 +13,7 @@
  * (3) A log that is truncated, overwritten or replaced under its name is reported, and read again.
  *     A file that was moved is imported to its end, until nothing was written to it for a while
  *     (LINGER_US).
- * (4) Nothing is appended twice: every import promises that (import.h, rule 2). So no state is
+ * (4) Nothing is appended twice: every import promises that (import.c, rule 2). So no state is
  *     needed: after a follow was killed, the same command starts again.
  * (5) inotify reports changes. In addition all logs are checked every POLL_US, or less often if
  *     there are many: a check takes a thousandth of the time, or a twentieth where inotify does not
@@ -48,7 +48,9 @@ struct follow_options {
     bool all_users;
     const annal_import_option *map;
     size_t map_count;
-    struct owners *owners;      /* as in import.h; may be NULL */
+    /* to find out whether another session of the store has a record already; NULL: this is not
+     * checked */
+    struct owners *owners;
     const annal_limits *limits; /* limits for the SQL that reads databases */
     bool again;                 /* whether to import sessions that were deleted, too */
     bool copies;                /* whether to copy the logs into the store */

@@ -35,8 +35,8 @@ struct import_report {
     uint64_t blank;
     uint64_t duplicate;        /* number of lines that are the same as an earlier line */
     uint64_t unreadable;       /* number of lines imported as import.unreadable */
-    uint64_t first_unreadable; /* number of the first such line */
-    uint64_t last_unreadable;  /* number of the last such line */
+    uint64_t first_unreadable; /* number of the first unreadable line */
+    uint64_t last_unreadable;  /* number of the last unreadable line */
     /* 1 if the last line has no line break and is not a complete JSON value */
     uint64_t unfinished;
     /* number of events appended now; if two importers run at once, both may count an event */
@@ -101,9 +101,10 @@ struct import_spares {
 void import_spares_done(struct import_spares *spares);
 
 /*
- * Flags of import_copy(), which copies a log into the store, so that a user can restore it
- * (tools/source/copies.h). Directories, databases, and logs with events of a deleted session are
- * not copied. *out_settled is false if the log was not copied because it was just written.
+ * import_copy() copies a log into the store (tools/source/copies.h), so that a user can restore it;
+ * enum import_copy has its flags. Directories and databases (import_is_file() is false), and logs
+ * with events of a deleted session, are not copied. *out_settled is false if the log was not copied
+ * because it was just written.
  */
 bool import_is_file(const struct import_report *report);
 enum import_copy {
@@ -158,8 +159,9 @@ annal_status import_open(annal_store *store, const struct importer *importer, co
 enum import_until {
     IMPORT_WHOLE, /* read lines that end with a line break */
     IMPORT_LAST,  /* read lines, and the bytes after the last line break */
-    IMPORT_REST,  /* import only the bytes that were read already, to the end */
-    IMPORT_PAUSE  /* read no lines, but add the events of an end at this position */
+    /* read nothing more; import the bytes that were read already as the end of the log */
+    IMPORT_REST,
+    IMPORT_PAUSE /* read nothing, but add the events that the importer adds at the end of a log */
 };
 
 /* Import the lines that exist now. Imported events are durable on return, even after a failure. */

@@ -62,7 +62,8 @@ static bool source_id(annal_slice data, char id[SOURCE_ID_BYTES])
     return path.len > 2 && path.ptr[0] == '"';
 }
 
-/* Pass an event of the session to the importer, if the importer's end reads events of this type. */
+/* Pass a stored event of the session to the importer, if the section that the importer runs at the
+ * end of a log reads events of this type. */
 static annal_status recall(struct import_job *job, annal_slice session, annal_slice type,
                            annal_slice id, int64_t ts_us, annal_slice data, annal_error *err)
 {
@@ -110,8 +111,8 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* Return whether all texts share the state of their session, because thousands of texts may belong
- * to one session. */
+/* Return whether the log is a text that belongs to another log. Then the ids of the session's
+ * events are read once for all texts, because thousands may belong to one session. */
 static bool is_shared(const struct import_job *job)
 {
     return job->is_text && job->options != NULL && job->options->owners != NULL;
@@ -203,7 +204,7 @@ static annal_status give_times(struct import_job *job, annal_error *err)
         if (event->time_from != NULL)
             status =
                 file_time_say(&pending->bytes, event->time_from, &event->data, &event->data_len);
-        event->time_from = NULL; /* the line of the event has a time */
+        event->time_from = NULL; /* the data names the source of the time now */
     }
     return status < 0 ? annal__fail(err, status, "import: out of memory") : status;
 }
@@ -375,7 +376,8 @@ static void count_content(struct import_job *job, struct import_session *session
     job->own_line = event->line;
 }
 
-/* Return whether lines cannot be read, and no other line is of the importer's kind. */
+/* Return whether the log has unreadable lines, and no line with content or with a record of a kind
+ * that "-- records:" names. */
 static bool has_no_content(const struct import_report *report)
 {
     return report->own == 0 && report->unreadable > 0 && report->named == 0;
@@ -486,7 +488,7 @@ static annal_status store_strings(struct import_job *job, const annal_import_eve
     return status;
 }
 
-/* Rule 5: return 1 for a time that cannot be right. */
+/* Return 1 for a time that cannot be right (import.c, rule 5), else the time. */
 static int64_t possible_time(int64_t ts_us)
 {
     int64_t latest_us = (int64_t)time(NULL) * 1000000 + TIME_AHEAD_US;
@@ -555,7 +557,8 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
     return status;
 }
 
-/* The log begins a session of the store: note whether other logs were its source so far. */
+/* The log begins a session that the store has. If the stored session does not name the log as a
+ * source yet, set session->new_source to the id of an event that does. */
 static annal_status compare_source(struct import_job *job, struct import_session *session,
                                    annal_error *err)
 {

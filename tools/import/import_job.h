@@ -43,8 +43,8 @@ struct pending {
 struct record_kind {
     char name[IMPORT_KIND_BYTES];
     bool is_any; /* whether "-- records:" permits every kind */
-    /* whether "-- records:" names the kind; if it permits every kind, whether "-- map:" has
-     * session */
+    /* whether "-- records:" names the kind; if it permits every kind, whether "-- map:" contains
+     * the name session */
     bool is_named;
     bool is_read; /* whether "-- reads:" names the kind */
 };
@@ -57,7 +57,8 @@ struct import_job {
     annal_slice text; /* the same text as a slice */
     char *path;
     const struct import_options *options;
-    annal_slice recalls[RECALLS_MAX]; /* types of the events that the end of the importer reads */
+    /* types of the events that the importer's section for the end of a log reads */
+    annal_slice recalls[RECALLS_MAX];
     size_t recall_count;
     struct import_report report;
     size_t batch_lines;
@@ -70,8 +71,8 @@ struct import_job {
     bool is_text;
     bool is_whole; /* whether the file is a complete document or database */
     bool is_log;   /* whether fd is the log itself, not a temporary file with its lines */
-    /* size of the log when its form was judged, in bytes; if it grows, it may turn out to be a
-     * document */
+    /* size of the log in bytes when it was decided that its form is lines; if it grows, it may turn
+     * out to be a document */
     uint64_t judged;
     uint64_t offset;                         /* number of bytes read from fd */
     char head[SEEN_BYTES], tail[SEEN_BYTES]; /* first and last bytes that were read */

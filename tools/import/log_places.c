@@ -93,7 +93,8 @@ static annal_status expand(annal_slice place, const char *home, bool variables, 
     annal__buf_clear(out);
     if (variable_of(place, name))
         base = variables ? getenv(name) : NULL;
-    if (base == NULL || base[0] != '/') /* agents do not use relative directories either */
+    /* a variable that is not set, or a relative directory, which agents ignore, too */
+    if (base == NULL || base[0] != '/')
         return ANNAL_OK;
     annal_status status = append_plain(out, base);
     return status < 0 ? status : annal__buf_append(out, place.ptr + len, place.len - len);

@@ -103,7 +103,7 @@ static annal_status end_string(struct long_strings *strings, struct buf *text, b
     struct long_string *string = &strings->all[strings->count - 1];
     char reference[REFERENCE_BYTES + 1];
     bool plain = ended && !strings->escapes;
-    if (plain) { /* store the text without its quotes */
+    if (plain) { /* a string without backslashes is stored as its text, without the quotes */
         string->at++;
         string->bytes -= 2;
     }

@@ -37,7 +37,7 @@ struct long_strings {
     size_t scanned; /* number of bytes of the text that were searched for strings */
     bool open;      /* whether the last string has not ended yet */
     bool escaped;   /* whether the last byte is a backslash that escapes the next byte */
-    bool escapes;   /* whether the string contains a backslash: rule 2 */
+    bool escapes;   /* whether the string contains a backslash, so that it is stored as JSON */
     size_t place;   /* position in the text of the space for the reference */
 };
 

@@ -48,11 +48,12 @@ struct owners {
     annal_error err;
     /* hash table of records; its entries are indexes of names, the sessions that own the records */
     struct places records;
-    struct places taken; /* the same, for records that sessions took from their parts */
+    /* as `records`, for the records that sessions took from their parts (rule 6) */
+    struct places taken;
     struct places by_name;
     char **names;
     size_t name_count;
-    size_t last; /* index of the name that was used last */
+    size_t last; /* index in names of the session that was looked up last */
 
     struct places events; /* hashes of the ids of the events of session `read`, up to read_seq */
     char read[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -152,7 +153,7 @@ static bool is_part(annal_slice part, annal_slice session)
            memcmp(part.ptr, session.ptr, session.len) == 0;
 }
 
-/* Rule 6: note that the session takes the record from its part. */
+/* Record that the session takes a record, given by its hash, from its part (rule 6). */
 static void take(struct owners *owners, uint64_t hash, annal_slice session)
 {
     size_t name = name_of(owners, session);

@@ -50,8 +50,8 @@ struct container_options {
         /* maximum rows of a database or items of a document, 0: all; if set, a branch of a run is
          * read as a plain JSON file */
         rows;
-    /* return ANNAL_END for a document or a file of a directory that is incomplete, and for an empty
-     * file */
+    /* whether to return ANNAL_END for a document or a file of a directory that is incomplete, and
+     * for an empty file */
     bool only_whole;
     const annal_limits *limits; /* limits for the SQL that reads a database; NULL: limits_usual */
 };

@@ -210,7 +210,8 @@ static void rewrite(struct unchanged *unchanged)
     target_aside_done(&aside);
 }
 
-/* Keep only the last line of each log. Return how many lines are left. */
+/* If several lines are about the same log, keep only the last of them. Return how many lines are
+ * left. */
 static size_t drop_replaced(struct noted *noted, size_t count)
 {
     size_t kept = 0;
@@ -276,8 +277,8 @@ static struct noted *find_line(struct unchanged *unchanged, const struct log_mar
 
 /* ---- Lookup ---- */
 
-/* Read ["id","file id",seq] into out. Return whether the session still has this journal with at
- * least these events. */
+/* Read ["id","file id",seq] into out. Return whether the session still has the journal with this
+ * file id, and at least seq events. */
 static bool has_session(annal_store *store, annal_slice raw, struct import_session *out)
 {
     struct json_walk walk;
@@ -454,7 +455,7 @@ void unchanged_write(struct unchanged *unchanged)
                  ? -1
                  : open(unchanged->path.ptr, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                         0600);
-    /* ignore a failure: without the notes, the next import reads the logs again */
+    /* if writing the notes fails, ignore that: the next import then reads the logs again */
     if (fd >= 0 && write(fd, unchanged->fresh.ptr, unchanged->fresh.len) >= 0)
         (void)fchmod(fd, 0600);
     if (fd >= 0)

@@ -8,8 +8,8 @@
 
 enum { UNZST_RATIO_MAX = 1000 };
 
-/* Return whether a file unpacks to more than 64 MiB plus this ratio times its size, which is enough
- * to fill a disk. Real logs do not compress so well: their lines differ. */
+/* Return whether a file unpacks to more than 64 MiB plus UNZST_RATIO_MAX times its size, and so may
+ * fill a disk. Real logs do not compress so well: their lines differ. */
 bool unzst_is_bomb(uint64_t packed, uint64_t unpacked);
 
 /*

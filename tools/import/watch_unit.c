@@ -71,7 +71,8 @@ static void print_variable(void *unit, const char *name, const char *value)
     if (strchr(value, '\n') == NULL && annal__buf_printf(&text, "%s=%s", name, value) >= 0 &&
         annal__buf_cstr(&text) != NULL) {
         fputs("Environment=", unit);
-        print_word(unit, text.ptr, "%"); /* systemd expands only % here, not variables */
+        /* in a line Environment=, systemd expands only %, not variables */
+        print_word(unit, text.ptr, "%");
         fputc('\n', unit);
     }
     annal__buf_done(&text);

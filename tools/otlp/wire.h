@@ -21,7 +21,8 @@ enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_SIGNALS };
  * ANNAL_OK to continue. */
 typedef annal_status (*otlp_fn)(void *arg, annal_slice json);
 
-/* Call fn with each resource in a request. ANNAL_ERR_INVALID: the bytes are not such a request. */
+/* Call fn with each resource in an export request. ANNAL_ERR_INVALID: the bytes are not a request
+ * of this signal. */
 annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
                        annal_error *err);
 

@@ -141,7 +141,7 @@ void chart_done(struct chart *chart)
 int64_t chart_scale(int64_t most)
 {
     static const int tenths[] = {10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100};
-    int64_t unit = 1; /* a tenth of a power of ten; 1 at first */
+    int64_t unit = 1; /* a power of ten; the scale is one of `tenths` times this unit */
     if (most <= 10)
         return most <= 1 ? 1 : most + most % 2;
     while (unit <= INT64_MAX / 1000 && unit * 100 < most)

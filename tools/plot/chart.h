@@ -33,7 +33,7 @@ struct points {
     size_t count;
 };
 
-/* false if memory ran out */
+/* Add a point to the list. Returns false if memory ran out. */
 bool chart_points_add(struct points *points, const struct point *point);
 void chart_points_done(struct points *points);
 
@@ -44,7 +44,7 @@ struct series {
     /* indexes in point.values of the value and of its lighter part; part is -1 for none */
     int value, part;
     int64_t sum, part_sum;
-    int64_t most; /* largest value of a bucket */
+    int64_t most; /* largest value of this series in a bucket */
 };
 
 enum { SERIES_MAX = 2 };
@@ -62,7 +62,8 @@ struct chart {
     size_t count;
 };
 
-/* Return the shortest unit of time of which at most this many fit into the range, or BY_MONTH. */
+/* Return the shortest unit of time that divides the range into at most `buckets` buckets, but hours
+ * only for a range of up to 3 days; BY_MONTH if none does. */
 enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets);
 
 /*

@@ -26,7 +26,7 @@ size_t chart_text_buckets(int columns)
     return room < 10 ? 10 : (size_t)room;
 }
 
-/* Return the number of columns of a bucket, with the gap after it. */
+/* Return how many columns of the terminal a bucket takes, with the gap after it. */
 static int cell_columns(const struct chart *chart, int columns)
 {
     size_t cell = chart_text_buckets(columns) / chart->count;
@@ -39,7 +39,7 @@ static int eighths(int64_t value, int64_t scale, int rows)
     return value > 0 && height == 0 ? 1 : height;
 }
 
-/* Return the block of one row of a bucket; rows are counted from below. */
+/* Return the block character that draws one row of a bucket; rows are counted from below. */
 static const char *block_of(const struct series *series, const struct point *bucket, int64_t scale,
                             int row)
 {

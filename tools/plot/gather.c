@@ -62,7 +62,8 @@ static void bind_range(const struct time_range *range, char texts[2][ANNAL_TIME_
                        annal_value values[2])
 {
     strcpy(texts[0], "");
-    strcpy(texts[1], ":"); /* no limit: a character that sorts after every digit */
+    /* without an upper bound: ":" sorts after every digit, and so after every timestamp */
+    strcpy(texts[1], ":");
     if (range->since_us != 0)
         annal_time_format(range->since_us, texts[0]);
     if (range->until_us != 0)

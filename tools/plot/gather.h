@@ -12,7 +12,8 @@
 
 #include <annal/query.h>
 
-/* Indexes in point.values: of points of events, and of points of usage. */
+/* Indexes in point.values: EVENTS for the points in `events`, the others for the points in
+ * `usage`. */
 enum { EVENTS };
 enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COST_MICROUSD };
 
@@ -24,8 +25,8 @@ enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COS
 #define UNTIMED_BEFORE_US DAY_US
 
 struct gathered {
-    struct points events; /* one point for each hour */
-    struct points usage;  /* one point for each hour */
+    struct points events; /* number of events: one point for each hour */
+    struct points usage;  /* tokens and cost: one point for each hour */
     /* time after which events are not drawn, in us; 0 if the user gave a range */
     int64_t latest_us;
     /* number of events that are not drawn because of their time; 0 if the user gave a range */

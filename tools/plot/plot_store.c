@@ -71,8 +71,8 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
     int64_t from_us = 0, to_us = 0;
     if (!find_range(plot, &gathered->events, &from_us, &to_us))
         return 0;
-    /* An SVG uses the unit of time of an 80-column terminal, so that all pictures show the same
-     * buckets. */
+    /* Whether to choose the unit of time as for a terminal of 80 columns: without --by, an SVG
+     * does, so that it shows the same buckets as a terminal. */
     bool usual = plot->svg != NULL && plot->by == BY_NONE;
     size_t room = usual ? chart_text_buckets(COLUMNS_USUAL) : buckets_max;
     enum by by = plot->by != BY_NONE ? plot->by : chart_choose(from_us, to_us, room);

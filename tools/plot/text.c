@@ -172,7 +172,7 @@ const char *text_span(char text[TEXT_BYTES], int64_t span_us)
 
 const char *text_time(char text[TEXT_BYTES], int64_t time_us)
 {
-    enum { SECONDS = 19 }; /* length of the text up to the seconds */
+    enum { SECONDS = 19 }; /* length of "2026-03-02T09:10:00", the text without a fraction */
     annal_time_format(time_us, text);
     size_t len = strlen(text) - 1;
     while (len > SECONDS && text[len - 1] == '0')

@@ -29,7 +29,8 @@ static int compare_times(const void *a, const void *b)
 /* Choose the pauses to cut, at most `most`, and sort them by time. Returns their number. */
 static size_t choose_cuts(const struct session *session, struct pause *cuts, size_t most)
 {
-    enum { FRACTION = 50 }; /* a pause shorter than 1/50 of the remaining time is not cut */
+    /* a pause shorter than 1/50 of the time that remains without it is not cut */
+    enum { FRACTION = 50 };
     size_t count = 0;
     int64_t rest = session->to_us - session->from_us;
     qsort(cuts, session->pause_count, sizeof *cuts, compare_lengths);

@@ -45,7 +45,7 @@ struct row {
     char *label;
     uint64_t count, failed, open;
     int64_t amount; /* sum of the slots: tokens, or time that was cut out, in us */
-    int64_t most;   /* largest amount of a slot */
+    int64_t most;   /* largest amount in one slot */
     struct slot *slots;
 };
 

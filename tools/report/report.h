@@ -60,8 +60,8 @@ struct report_row {
 struct report_section {
     const char *name, *title;
     bool if_any; /* whether to leave out the section if it has no rows */
-    /* whether to print it only if `by` is the unit of the report; its title then ends with the time
-     * zone */
+    /* whether to print the section only if `by` is the unit of time of the report; the title of the
+     * section then ends with the time zone */
     bool of_period;
     enum period by;
     const char *sql;

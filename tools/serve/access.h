@@ -41,7 +41,8 @@ struct access {
     size_t host_count;
     /* whether the server listens on this host only: then a local name is accepted with any port */
     bool is_local;
-    bool trusts_all; /* Unix socket: no token is needed, and Host is ignored */
+    /* whether every request is accepted without a token, and Host is ignored: over a Unix socket */
+    bool trusts_all;
 };
 
 /* Read the token file; create it if it is missing. */
@@ -61,8 +62,8 @@ annal_status access_host(struct access *access, const char *host, unsigned port,
  * token, or -1 if it is unknown; unchanged for NULL. */
 enum right access_right(const struct access *access, const char *token, int *out_index);
 
-/* Return whether the header Host or Origin of a request is acceptable (rule 4); NULL if the request
- * lacks the header. */
+/* Return whether a header of a request names this server, so that the request is accepted (rule 4):
+ * Host, or Origin. Pass NULL if the request lacks the header. */
 bool access_host_is_ours(const struct access *access, const char *host);
 bool access_origin_is_ours(const struct access *access, const char *origin, const char *host);
 

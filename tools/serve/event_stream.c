@@ -56,7 +56,8 @@ static bool keep_names(struct stream *stream, const annal_slice *sessions, size_
 static bool read_from(struct stream *stream, struct request *request)
 {
     const char *from = http_query(request, "from");
-    if (from == NULL) /* in a stream over all sessions, past events are rarely wanted */
+    /* by default, a stream over all sessions begins with new events: past ones are rarely wanted */
+    if (from == NULL)
         stream->from_now = stream->parts[0].session.len == 0;
     if (from == NULL)
         return true;

@@ -61,7 +61,8 @@ struct stream {
     bool resync; /* whether the next output tells the client to start again (event: resync) */
     bool begun;
 
-    /* For the thread that fills all streams. */
+    /* Only the thread that fills all streams uses these: its list of streams, and the stream's
+     * state. */
     struct stream *previous, *next;
     int epoll; /* epoll that watches the tails; 0: they are not watched */
     bool is_added;

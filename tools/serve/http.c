@@ -198,7 +198,7 @@ static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
     else if (flow->ended)
         len = flow->failed ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
     else {
-        annal__buf_done(&flow->out); /* free the buffer while the stream has nothing to send */
+        annal__buf_done(&flow->out); /* free the flow's buffer while no bytes are left to send */
         flow->taken = 0;
         flow->suspended = wants = true;
         MHD_suspend_connection(flow->connection);
@@ -443,8 +443,8 @@ static enum MHD_Result take_body(struct request *request, const char *bytes, siz
     size_t count = *len;
     request->body_bytes += count;
     *len = 0;
-    /* Read and discard up to as many bytes again: a client that is still sending would not read the
-     * answer. */
+    /* The body was refused, but a client that is still sending does not read the answer: read and
+     * discard more of the body, until it is twice as long as the limit. */
     if (request->body_refused != 0)
         return request->body_bytes / 2 <= request->body_limit ? MHD_YES : MHD_NO;
     if (request->body_bytes > request->body_limit) {

@@ -118,8 +118,8 @@ bool http_client_left(const struct request *request);
 /* Send the answer of a suspended request, which must be complete. Any thread may call it. */
 void http_answered(struct request *request);
 
-/* Return a parameter of the query, or a header; NULL if the request lacks it. The text exists as
- * long as the request. */
+/* Return a parameter of the query (http_query()) or a header (http_header()); NULL if the request
+ * lacks it. The text exists as long as the request. */
 const char *http_query(const struct request *request, const char *name);
 const char *http_header(const struct request *request, const char *name);
 

@@ -50,7 +50,8 @@ static void fill(void *arg)
         status = production->producer.fill(production->producer.arg, &out);
     if (status == ANNAL_OK) {
         http_flow_keep(flow);
-        /* the connection may ask for more bytes as soon as these are appended */
+        /* set the state before the bytes are appended: once they are, the connection may ask for
+         * more */
         atomic_store(&production->state, IDLE);
         if (!http_flow_put(flow, annal__buf_slice(&out)) && enter(production, DONE))
             end(production, (annal_slice){0}, true);

@@ -5,7 +5,8 @@
 
 #include "tools/cli/args.h"
 
-bool question_is_asked(void); /* Return whether this process was started to run such a statement. */
+/* Return whether a server started this process to run an SQL statement. */
+bool question_is_asked(void);
 int question_run(const struct args *args);
 
 /* Answer a request with the rows of a SELECT that a process of its own runs. body has the form of

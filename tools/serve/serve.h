@@ -34,7 +34,8 @@ struct serve {
 
 struct route {
     const char *method;
-    const char *path; /* path; {} matches one part, first a session id */
+    /* path of the route; {} matches one part of a path, the first {} a session id */
+    const char *path;
     enum right right;
     enum pool_queue queue;
     size_t body_max;
@@ -69,7 +70,8 @@ void answer_json(struct request *request, annal_status status, const annal_error
 /* ---- Parameters. If one is invalid, these answer the request and return false ---- */
 
 bool answer_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
-/* *out is at least 1 if the parameter is given */
+/* Read the parameter limit, from 1 to most. If it is invalid, answers the request and returns
+ * false. */
 bool answer_limit(struct request *request, uint64_t most, uint64_t *out);
 /* Read since and until. A range whose end is before its beginning is invalid. */
 bool answer_range(struct request *request, struct time_range *out);
@@ -109,7 +111,8 @@ void ask_usage(struct serve *serve, struct request *request);
 void ask_search(struct serve *serve, struct request *request);
 void ask_diff(struct serve *serve, struct request *request);
 
-/* Append an event, or damage, as one line of JSON without a line break. */
+/* Append an event (answer_event_json()) or damage (answer_damage_json()) as one line of JSON
+ * without a line break. */
 annal_status answer_event_json(struct buf *out, annal_slice session, const annal_event *event);
 annal_status answer_damage_json(struct buf *out, annal_slice session, const annal_damage *damage);
 

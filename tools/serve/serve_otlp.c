@@ -114,8 +114,8 @@ static annal_status open_writer(struct taking *taking, annal_slice session, anna
     return status;
 }
 
-/* Append an event. A session that has the id with other data keeps its event (rule 2). The importer
- * uses time 1 for an unknown time. */
+/* Append an event. If the session has an event with this id and other data, that event is kept
+ * (serve_otlp.h, rule 2). The importer uses time 1 for an unknown time. */
 static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct taking *taking = arg;
@@ -265,8 +265,8 @@ static annal_status weigh(void *arg, annal_slice resource)
                              "server accepts at once: send it in parts");
 }
 
-/* Convert a resource to a line of OTLP's JSON, and import it (rule 1). Line breaks between JSON
- * tokens are replaced by spaces. */
+/* Convert a resource to a line of OTLP's JSON, and import it (serve_otlp.h, rule 1). Line breaks
+ * between JSON tokens are replaced by spaces. */
 static annal_status take_resource(void *arg, annal_slice resource)
 {
     struct taking *taking = arg;
@@ -338,7 +338,8 @@ static annal_status put_wire_answer(struct buf *out, const struct taking *taking
         count[digits++] = (unsigned char)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
         rest >>= 7;
     } while (rest > 0);
-    len = len > 100 ? 100 : len; /* so that both lengths fit in one byte */
+    /* cut the text, so that its length, and the length of the message with it, fit in one byte */
+    len = len > 100 ? 100 : len;
     size_t inner = 1 + digits + 2 + len;
     annal_status status = annal__buf_printf(out, "\x0a%c\x08", (char)inner);
     if (status >= 0)

@@ -67,7 +67,8 @@ static const char below[] =
     " UNION SELECT down.root, edges.below FROM down JOIN edges ON edges.above = down.id)";
 static const char alone[] = ", down (root, id) AS (SELECT page_id, page_id FROM page)";
 
-/* SQL of the cost of these sessions only, because a price is looked up for each row of usage. */
+/* SQL of the cost of the sessions in `down` only, because a price is looked up for each row of
+ * usage. */
 static const char costs[] =
     ", costs AS MATERIALIZED (SELECT session_id,"
     " round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"

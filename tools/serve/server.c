@@ -36,7 +36,7 @@
 
 struct listener_of {
     struct place place;
-    struct serve serve; /* copy of the server's struct serve, with separate access rights */
+    struct serve serve; /* copy of server.serve, with the access rights of this listener */
     struct http *http;
 };
 

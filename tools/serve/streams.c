@@ -148,7 +148,7 @@ static void drop(struct streams *streams, struct stream *stream)
 }
 
 /* Send the available events of one stream, unless its client has not received the earlier ones
- * (rule 1). */
+ * (streams.h, rule 1). */
 static void fill(struct streams *streams, struct stream *stream)
 {
     bool goes_on = !http_flow_is_gone(stream->flow);
@@ -196,8 +196,8 @@ static void answer_calls(struct streams *streams)
     }
 }
 
-/* Send heartbeats to idle streams (rule 3). A stream that is full is slow, and frees its
- * buffers. */
+/* Send a heartbeat to each idle stream (streams.h, rule 3). Free the read buffers of a stream that
+ * is full: its client is slow. */
 static void put_heartbeat(struct streams *streams)
 {
     int64_t now_us = annal__clock_monotonic_us();
@@ -224,8 +224,8 @@ static void *run(void *arg)
     bool stops = false;
     while (!stops) {
         int count = epoll_wait(streams->epoll, ready, READY_MAX, ROUND_MS);
-        /* A stream that is removed in this loop is used again only if it is in the list
-         * `called`. */
+        /* Only add the streams to the list `called`: answer_calls() below may remove streams, and
+         * then `ready` is not used any more. */
         for (int i = 0; i < count; i++) {
             struct stream *stream = ready[i].data.ptr;
             if (stream != NULL)

@@ -182,7 +182,8 @@ static void remove_old(const struct serve *serve, const char *done)
         close(uploads);
     if ((fd = open(annal_store_path(serve->store), O_DIRECTORY | O_CLOEXEC)) < 0)
         return;
-    (void)unlinkat(fd, UPLOADS, AT_REMOVEDIR); /* succeeds only if the directory is empty */
+    /* removes the directory of uploads if it is empty now; otherwise the call fails */
+    (void)unlinkat(fd, UPLOADS, AT_REMOVEDIR);
     close(fd);
 }
 

@@ -98,7 +98,7 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
         return ship_fail_target(&homing->err);
     if (head.at == 0)
-        return 0; /* the target has no events of this session */
+        return 0; /* nothing to compare: the target has no events of this session */
     status =
         annal_cursor_open_at(store, session, head.seq + 1, head.at, head.h, &cursor, &homing->err);
     annal_cursor_close(cursor);
@@ -154,7 +154,7 @@ static int take(const struct args *args, struct homing *homing)
                             "), whose lease ends in %.0f s unless it is renewed",
                             homing->session, home.store, home.epoch, home.seconds_left);
     exit_status = compare_head(homing, old.epoch);
-    if (exit_status != 0) { /* the session cannot be used although it was taken: release it again */
+    if (exit_status != 0) { /* this store took the session but cannot use it: give it back */
         struct home ignored;
         return homing->kind->release(homing->target, homing->session, home.epoch, &ignored,
                                      &homing->err) < 0

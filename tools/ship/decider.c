@@ -141,7 +141,7 @@ static annal_status share_session(struct decider *decider, const char *session, 
     annal_status status = annal_lease_get(decider->store, annal_slice_of(session), &lease, err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return status;
-    /* compare first: if that fails, nothing was changed */
+    /* compare before the session is taken: if they differ, nothing was changed */
     status = compare_beginning(decider, session, err);
     if (status >= 0)
         status = homes->take(decider->target, session, lease.epoch, INT32_MAX, &home, err);
@@ -378,12 +378,12 @@ struct deciding {
     /* shipment of the session that receives the events; after it, one for each session that its
      * guards read */
     struct shipment *shipments;
-    struct shipment **all; /* pointers to these shipments */
+    struct shipment **all; /* pointers to the entries of `shipments` */
     size_t count;
     bool was_sent; /* whether a COMMIT was sent whose outcome is unknown (shared.h, rule 4) */
 };
 
-/* Check whether the target has the last of these events: then an earlier COMMIT succeeded
+/* Check whether the target has the last of the events to append: then an earlier COMMIT succeeded
  * (shared.h, rule 4). */
 static annal_status look_for(struct decider *decider, const struct deciding *deciding,
                              annal_error *err)

@@ -141,7 +141,7 @@ annal_status home_lost(annal_store *store, const struct home_kind *kind, struct 
     struct home_late late;
     if (annal_lease_get(store, annal_slice_of(session), &lease, NULL) >= 0 && lease.seconds > 0 &&
         lease.epoch == epoch)
-        /* if the lease is in use now, the next renewal ends it */
+        /* ignore a failure: if the lease is in use now, the next renewal ends it */
         (void)end_lease(store, session, &lease, NULL);
     annal_status status = home_late_keep(store, kind, target, session, epoch, &late, err);
     if (status >= 0 && late.copied > 0)

@@ -22,7 +22,7 @@
 
 struct home {
     bool granted; /* whether take() or release() succeeded */
-    /* set by each(): whether this store is the session's home */
+    /* set by each() and home_find(): whether this store is the session's home */
     bool is_ours;
     /* name of the store that is the home of the session, or "" if no store is */
     char store[SHIP_STORE_BYTES_MAX];

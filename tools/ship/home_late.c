@@ -32,7 +32,7 @@ struct late {
     annal_slice session;
     annal_session_info info;
     struct place after; /* last event that the target also has */
-    char first[500];    /* data of the event annal.late, the first event of the copy */
+    char first[500];    /* data of the first event of the copy, annal.late */
 };
 
 /* Read the seq, hash and offset of each event from from_seq to to_seq; all of them exist. */

@@ -646,7 +646,8 @@ static annal_status commit_file(struct ship_target *lake, struct lake_manifest *
     bool is_staged = status >= 0;
     if (is_staged)
         status = lake_publish(lake, manifest, err);
-    /* After another failure the manifest may exist, and then its file is needed. */
+    /* Remove the file if no manifest can name it. After another failure the manifest may exist, and
+     * then the file is needed. */
     if (!is_staged || status == ANNAL_ERR_CONFLICT)
         lake->kind->drop(lake->files, manifest->name);
     return status != ANNAL_ERR_CONFLICT

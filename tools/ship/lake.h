@@ -66,7 +66,8 @@ extern const struct lake_files_kind lake_dir, lake_s3;
 annal_status lake_read_fd(int fd, const char *place, uint64_t most, piece_fn fn, void *arg,
                           annal_error *err);
 
-/* Fail because a file is longer than annal writes it, or longer than its manifest says. */
+/* Fail because a file is longer than annal writes such a file (lake_refuse_long()), or longer than
+ * its manifest says (lake_refuse_longer()). */
 annal_status lake_refuse_long(const char *place, uint64_t most, annal_error *err);
 annal_status lake_refuse_longer(const char *place, uint64_t said, annal_error *err);
 

@@ -100,7 +100,7 @@ static annal_status open_root(struct lake_files *files, bool to_write, annal_err
     if (status >= 0)
         status = ship_error(annal__below_open(files->root, &files->below, err), err);
     if (status == ANNAL_ERR_NOTFOUND && !to_write)
-        return ANNAL_OK; /* as if the lake were empty, because its directory does not exist */
+        return ANNAL_OK; /* a lake whose directory does not exist is read as an empty lake */
     if (status >= 0 && to_write)
         status = make_folder(files, "_log", err);
     if (status >= 0 && to_write)
@@ -237,7 +237,8 @@ static annal_status dir_create(struct lake_files *files, const char *name, annal
                                annal_error *err)
 {
     char tmp[NAME_BYTES + 40];
-    uint64_t chance = 0; /* random: a process in another container may have the same process id */
+    /* random part of a name; a process id would not do: another container may have the same */
+    uint64_t chance = 0;
     bool ignored;
     if (getrandom(&chance, sizeof chance, 0) < 0)
         return annal__fail_errno(err, "ship: cannot create a temporary file beside '%s'",

@@ -213,8 +213,9 @@ enum { SQL_BYTES = 1200 };
 
 struct reading {
     struct ship_target *lake;
-    const char *proof; /* query that limits the rows, for parquet_lines(), or NULL */
-    bool all;          /* whether to read the files of all sessions */
+    /* SELECT that fails if the files have too many or too long rows (print_proof()), or NULL */
+    const char *proof;
+    bool all; /* whether to read the files of all sessions */
     struct lake_file **files;
     size_t count;
     annal_error *err;
@@ -284,7 +285,9 @@ static annal_status open_files(const struct reading *reading, struct opened *ope
         const struct lake_file *file = reading->files[i];
         status = lake_open_more(reading->lake, file, opened, reading->err);
         if (status == ANNAL_ERR_NOTFOUND && reading->all)
-            status = ANNAL_OK; /* the day of the file was deleted from the lake */
+            /* ignore a missing file when all sessions are read: users may delete old days from the
+             * lake */
+            status = ANNAL_OK;
     }
     return status;
 }

@@ -68,8 +68,8 @@ static const char *from_environment(const char *first, const char *second)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* Append text with % escapes, except for these characters, as the signature requires; in a path,
- * slashes are not escaped either. */
+/* Append text with % escapes for all characters but letters, digits and -._~, as the signature
+ * requires; in a path, slashes are not escaped either. */
 static annal_status add_escaped(struct buf *out, const char *text, bool path)
 {
     annal_status status = ANNAL_OK;
@@ -110,7 +110,8 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
             text, "%.*s/%.*s",
             (int)(strlen(endpoint) - (endpoint[strlen(endpoint) - 1] == '/' ? 1 : 0)), endpoint,
             ANNAL_FMT(bucket));
-    /* a wildcard certificate covers a name without dots only */
+    /* the bucket is not a part of the host: the server's certificate covers only buckets without
+     * dots */
     else if (memchr(bucket.ptr, '.', bucket.len) != NULL)
         status =
             annal__buf_printf(text, "https://s3.%s.amazonaws.com/%.*s", region, ANNAL_FMT(bucket));

@@ -272,7 +272,7 @@ static annal_status take_head(struct ship_target *target, kvEntry *entry, uint64
     if (kvEntry_Operation(entry) != kvOp_Put ||
         !read_head(target, entry, &there, &message, session) || (uint64_t)message > last)
         /* the head is of another store, or its message is not in the stream: send the session again
-         * (rule 3) */
+         * (nats.h, rule 3) */
         return ANNAL_OK;
     struct shipment *shipment = shipment_of(&target->heads, annal_slice_of(session));
     if (shipment == NULL)
@@ -312,9 +312,9 @@ static annal_status nats_heads(struct ship_target *target, head_fn fn, void *arg
 }
 
 /*
- * Check that the stream contains the message of the session's last event (rule 3). If all messages
- * in the stream are newer, the stream's limits removed the message, and the recorded event is
- * valid.
+ * Check that the stream contains the message of the session's last event (nats.h, rule 3). If all
+ * messages in the stream are newer, the stream's limits removed the message, and the recorded event
+ * is valid.
  */
 static annal_status look_up(struct ship_target *target, struct shipment *shipment, annal_error *err)
 {

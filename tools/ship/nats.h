@@ -9,10 +9,10 @@
  *     the hash of the event before it; from these a reader detects repeats, gaps and foreign
  *     messages. JetStream's own duplicate window only makes repeats rare.
  * (2) An event that is larger than the maximum message is sent as several messages with Annal-Part.
- * (3) A head is written after the stream acknowledged the events. It contains the number of the
- *     last event's message, and the shipper looks up that message before it continues the session:
- *     if the stream does not have it (the stream was restored or created again), the session is
- *     sent from its first event.
+ * (3) A head, the record of a session's last event, is written after the stream acknowledged the
+ *     events. It contains the number of the last event's message, and the shipper looks up that
+ *     message before it continues the session: if the stream does not have it (the stream was
+ *     restored or created again), the session is sent from its first event.
  */
 #ifndef TOOLS_SHIP_NATS_H
 #define TOOLS_SHIP_NATS_H

@@ -61,7 +61,7 @@ struct held {
 #define NAME_BYTES (SHIP_STORE_BYTES_MAX + ANNAL_SESSION_ID_BYTES_MAX + 2)
 
 struct followed {
-    char *name; /* name of the store, a newline, id of the session */
+    char *name; /* name of the store, a line break, and id of the session */
     uint64_t seq, h, stream_seq;
     bool is_begun, was_reported;
     /* seq of the last held event when the stream was last read again for missing events, or 0 */
@@ -78,7 +78,7 @@ struct following {
     jsCtx *js;
     natsSubscription *subscription;
     void *tree;                /* struct followed by name; root of tsearch(3) */
-    struct followed *sessions; /* the same sessions as a list */
+    struct followed *sessions; /* the sessions in `tree` as a list */
     uint64_t next;             /* position in the stream of the next message to read */
     int64_t created;           /* creation time of the stream, to notice a new stream */
     int64_t received_us;       /* time when the last message arrived, in us (monotonic) */
@@ -352,7 +352,7 @@ static bool settle_gaps(struct following *following, struct followed *session,
         if (patience == WAIT && must_wait(following, session, out_again))
             break;
         if (patience == NO_WAIT && !is_whole && held->next == NULL)
-            break; /* the other parts of the event may still arrive */
+            break; /* keep the last held event: its other parts may still arrive */
         if (!is_whole) {
             drop_first(following, session);
             continue;

@@ -45,9 +45,9 @@ const char *postgres_text(const PGresult *result, int row, int column);
 uint64_t postgres_number(const PGresult *result, int row, int column);
 
 /*
- * Read a required value of a result: a session id from `column`, or a place from three columns
- * (seq, h and time) beginning at `column`. Return false if it is invalid; the caller then returns
- * postgres_refuse().
+ * Read a required value of a result: a session id from `column`, or a struct place from three
+ * columns (seq, h and at) beginning at `column`. Return false if it is invalid; the caller then
+ * returns postgres_refuse().
  */
 bool postgres_session(const PGresult *result, int row, int column,
                       char out[ANNAL_SESSION_ID_BYTES_MAX + 1]);

@@ -152,7 +152,9 @@ static annal_status take_origin(void *arg, const PGresult *row, annal_error *err
         (is_fork && !postgres_session(row, 0, 3, info->fork_session)) ||
         fork.seq > OUTSIDE_SEQ_MAX || last.seq < fork.seq)
         return postgres_refuse("the session", err);
-    out->stores = last.at; /* count(*) OVER (), in the third column that postgres_place() reads */
+    /* number of stores: the query returns count(*) OVER () in the column that postgres_place()
+     * reads as `at` */
+    out->stores = last.at;
     info->fork_seq = fork.seq;
     info->last_seq = last.seq;
     info->last_h = last.h;

@@ -108,7 +108,7 @@ static annal_status look_here(struct pulling *pulling)
     return h == there->last_h ? ANNAL_END : refuse_history(pulling);
 }
 
-/* Copy the first bytes of a file of the store to the open file to. */
+/* Copy the first `bytes` bytes of the store's file `within` to the open descriptor `to`. */
 static annal_status copy_bytes(struct pull *pull, const char *within, int to, uint64_t bytes)
 {
     struct below store = {0};
@@ -136,7 +136,7 @@ static annal_status copy_bytes(struct pull *pull, const char *within, int to, ui
 }
 
 /* Begin the downloaded journal with a copy of the local journal of the session, so that no event is
- * downloaded twice (rule 3). */
+ * downloaded twice (pull.h, rule 3). */
 static annal_status begin_with_what_is_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
@@ -318,8 +318,8 @@ static annal_status find_one(struct pull *pull, const char *session, uint64_t be
                        session, below_seq);
 }
 
-/* List a session and its ancestors (rule 4), up to one that was handled before. The fork point of
- * each ancestor must be before the previous one, so the list is finite. */
+/* List a session and its ancestors (pull.h, rule 4), up to one that was handled before. The fork
+ * point of each ancestor must be before the previous one, so the list is finite. */
 static annal_status find_ancestors(struct pull *pull, const char *session, struct line_of *line)
 {
     bool is_new = false;

@@ -25,7 +25,7 @@ struct pull_options {
     struct ship_where from;
     const struct ship_kind *kind;
     const char *session;
-    bool tree; /* include sub-agents and forks */
+    bool tree; /* whether to pull the session's sub-agents and forks, too */
     bool json;
 };
 

@@ -59,7 +59,7 @@ annal_status remote_fetch(struct remote *remote, const char *path, struct remote
 
 bool push_is_url(const char *url);
 
-/* Run annal push, and annal pull from a server. */
+/* push_run() runs annal push, push_pull_remote() annal pull from a server. */
 int push_run(const struct args *args, const struct remote_where *where);
 int push_pull_remote(const struct args *args, const struct remote_where *where);
 

@@ -94,7 +94,7 @@ static annal_status make_some(struct row_maker *maker, struct ship_rows *out, an
     return status;
 }
 
-/* Build the rows of all batches that exist now (rule 1). */
+/* Build the rows of all batches that exist now (row_maker.h, rule 1). */
 static annal_status make_all(struct row_maker *maker, annal_error *err)
 {
     struct ship_rows left = {0};

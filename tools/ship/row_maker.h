@@ -24,7 +24,8 @@ annal_status row_maker_start(const struct ship_options *options, struct row_make
                              annal_error *err);
 void row_maker_stop(struct row_maker *maker);
 
-/* Tell the thread that a batch was committed. Waits as in rule 2. */
+/* Tell the thread that a batch was committed. If rows are built slower than events arrive, wait a
+ * limited time (rule 2). */
 void row_maker_wake(struct row_maker *maker);
 
 /* Return the batches without rows at the thread's last check. Prints a failure that was not printed

@@ -85,8 +85,9 @@ static annal_status send_shipment(struct sender *sender, struct shipment *shipme
     if (shipment->is_elsewhere)
         return stop_elsewhere(sender, shipment);
     if (batch_is_full(sender) || !shipment->has_head)
-        /* the target's record of the last event is missing: another process removed it, and begin()
-         * of the next batch creates it again */
+        /* nothing of this session is in this batch: the batch is full, or another process removed
+         * the target's record of the session's last event, and begin() of the next batch creates it
+         * again */
         return ANNAL_OK;
     annal_status status = shipment_open(&sender->shipments, shipment, &cursor, err);
     if (status == ANNAL_END)
@@ -351,7 +352,7 @@ void sender_join_second(struct second *second, struct sender *sender)
     sender->events += from->events;
     sender->bytes += from->bytes;
     sender->batches += from->batches;
-    /* 0 or negative: the number of sessions that were resumed */
+    /* in the second sender, `stopped` is 0 or negative: it counts the sessions that were resumed */
     sender->shipments.stopped += from->shipments.stopped;
     sender_done(from);
     free(second);

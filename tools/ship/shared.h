@@ -6,12 +6,14 @@
  * share`, or, if a pack declares it with `scope cluster`, before its first append in any store that
  * has this file.
  *
- * (1) At the target the home of a shared session is SHARED_STORE, permanently: no store ships the
- *     session or takes its home, and its head at the target has that name.
+ * (1) At the target, the home of a shared session (home.h) is SHARED_STORE, permanently: no store
+ *     ships the session or takes its home. Its head, the record of its last event, names
+ *     SHARED_STORE, too.
  * (2) In the store, the lease of the session is marked as shared.
- * (3) An event is decided when a transaction has moved the head from the preceding event, which is
- *     the last local one, and has stored the whole event with its id. Only then is it appended to
- *     the journal. The journal is therefore always a prefix of the target's history.
+ * (3) An event is decided when one transaction at the target has moved the head from the preceding
+ *     event, which is the last local one, to this event, and has stored the whole event with its
+ *     id. Only then is it appended to the journal. The journal is therefore always a prefix of the
+ *     target's history.
  * (4) If the connection is lost during COMMIT, the same event is sent again. The head is locked, so
  *     the first transaction has ended by then: either its event is in the target, or it never will
  *     be.

@@ -333,7 +333,7 @@ static void pause_after(struct ship *ship, int64_t begun_us)
 {
     int64_t now_us = annal__clock_monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
     int64_t pace_us = (int64_t)ship->options->kind->pace_ms * 1000;
-    ship->lag_written_us = 0; /* write the lag file soon */
+    ship->lag_written_us = 0; /* 0: write the lag file at the next report */
     ship->next_us = now_us + (took_us > pace_us ? took_us : pace_us);
 }
 
@@ -341,7 +341,8 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
     int64_t begun_us = annal__clock_monotonic_us();
     if (ship->lag.events_behind == 0)
-        write_lag(ship, begun_us); /* an event counts as not shipped until its batch is committed */
+        /* write now: the events of this batch count as not shipped until it is committed */
+        write_lag(ship, begun_us);
     annal_status status = sender_batch(&ship->sender, err);
     if (status >= 0 && ship->sender.shipments.first == NULL)
         pause_after(ship, begun_us);
@@ -380,9 +381,9 @@ static annal_status renew(struct ship *ship, annal_error *err)
     return status;
 }
 
-/* Without follow: build rows after the last event was shipped (rule 7). Returns ANNAL_END when all
- * batches that existed at that time have rows, or when another process that builds rows makes no
- * progress. */
+/* Without follow: build rows after the last event was shipped (ship.h, rule 7). Returns ANNAL_END
+ * when all batches that existed at that time have rows, or when another process that builds rows
+ * makes no progress. */
 static annal_status make_rows(struct ship *ship, annal_error *err)
 {
     const struct ship_kind *kind = ship->options->kind;
@@ -463,7 +464,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
         status = row_maker_start(options, &ship->sender.maker, &err);
     while (status == ANNAL_OK) {
         status = step(ship, &err);
-        /* another program may free space */
+        /* a full disk is a temporary failure: another program may free space */
         bool is_full = status < 0 && annal__error_is_no_space(&err);
         if (status == ANNAL_ERR_BUSY || (options->follow && is_full))
             status = back_off(ship, &err);

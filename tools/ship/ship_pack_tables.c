@@ -335,8 +335,8 @@ static annal_status collect(struct sending *sending, const struct position *posi
     return status;
 }
 
-/* Send all rows of these sessions; if there are too many, send each half of the sessions
- * separately. */
+/* Send all rows of the sessions in `positions`; if the rows are too many, send each half of the
+ * sessions separately. */
 static annal_status send(struct sending *sending, const struct position *positions, size_t count)
 {
     const struct pack *pack = sending->pack;
@@ -564,7 +564,8 @@ static int follow(struct sending *sending)
         const annal_catch_up_options wholly = {.packs = true};
         annal_status status =
             annal_index_catch_up(sending->index, (annal_slice){0}, &wholly, &sending->err);
-        if (status >= 0 || status == ANNAL_ERR_BUSY) /* some tables have all events */
+        /* BUSY: the catch-up is not complete, but some tables have all events and can be sent */
+        if (status >= 0 || status == ANNAL_ERR_BUSY)
             status = pass(sending);
         if (status < 0 && status != ANNAL_ERR_BUSY)
             return fail_error(&sending->err);

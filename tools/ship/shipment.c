@@ -155,7 +155,7 @@ static int forget_head(void *arg, struct shipment *shipment)
     shipment->head = (struct place){0};
     shipment->has_head = false;
     shipment->key = 0;
-    /* SHIPMENT_GONE (no local journal) until the survey of the store finds the journal */
+    /* the local journal counts as missing until the survey of the store finds it */
     shipment->state = SHIPMENT_GONE;
     return 0;
 }
@@ -232,7 +232,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     if (!behind)
         return 0;
     if (shipment->last_seq == 0)
-        shipment->last_seq = 1; /* minimum; the real number is not known yet */
+        shipment->last_seq = 1; /* the session has events, but their number is not known yet */
     shipments->bytes += bytes > shipment->head.at ? bytes - shipment->head.at : 0;
     shipment_queue(shipments, shipment);
     return 0;

@@ -267,7 +267,7 @@ static void print_result(struct conversation *talk, const annal_event *event)
     annal__buf_done(&text);
 }
 
-/* Print all of a result (full). */
+/* Print all of a result, for an uncut conversation (full). */
 static void print_result_whole(struct conversation *talk, const annal_event *event)
 {
     annal_slice output = event_either(event, "output", "output_ref");

@@ -57,8 +57,9 @@ void conversation_print_long(struct conversation *conversation, const annal_even
                              annal_slice begin, uint64_t data_bytes);
 
 /*
- * Set the state before the first event, if that is not event 1: a turn, and whether it has ended; a
- * call without a result. Ids and names are text. The state holds for events after seq.
+ * If the first event to print is not event 1: add a turn before it, and whether the turn has ended
+ * (conversation_know_turn()), or a call without a result (conversation_know_call()). Ids and names
+ * are text. A turn counts for events after seq.
  */
 void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, bool ended,
                             uint64_t seq);

@@ -284,7 +284,9 @@ static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
 {
     const struct known_turn *turn = known_turn(known, id);
     if (turn != NULL)
-        return turn->seq >= seq; /* after a step back, the same event is added again */
+        /* also new if it is remembered from this event or a later one: after a step back, the same
+         * event is added again */
+        return turn->seq >= seq;
     known->turns[known->next++ % TURNS_KNOWN] = (struct known_turn){id, seq};
     return true;
 }

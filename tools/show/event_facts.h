@@ -25,8 +25,8 @@ enum fact {
 
 enum fact event_fact_of(const annal_event *event);
 
-/* Return a member of the event's data as raw JSON, or the first of two members that exists; empty
- * if it is missing or null. */
+/* Return a member of the event's data as raw JSON: event_member() the member `name`, event_either()
+ * `name` or, if that is missing, `other`. Empty if it is missing or null. */
 annal_slice event_member(const annal_event *event, const char *name);
 annal_slice event_either(const annal_event *event, const char *name, const char *other);
 bool event_is(const annal_event *event, const char *type);
@@ -93,22 +93,24 @@ const char *event_calls_tool(const struct known_calls *known, annal_slice call_i
 
 /* ---- Messages ---- */
 
-/* Return the role, or the content, of a message.added as raw JSON; empty if the event is not such a
- * message. */
+/* Return a member of a message.added as raw JSON: event_message_role() the role,
+ * event_message_content() the content; empty if the event is not such a message. */
 annal_slice event_message_role(const annal_event *event);
 annal_slice event_message_content(const annal_event *event);
 
-/* Return what was said as a raw string: the content itself, or the first text in its blocks. Empty
- * if the message has only thoughts or images. */
+/* Return what was said, by an event or in a content, as a raw string: the content itself, or the
+ * first text in its blocks. Empty if the message has only thoughts or images. */
 annal_slice event_message_text(const annal_event *event);
 annal_slice event_content_text(annal_slice content);
 
-/* Return whether a block of a content is a thought; return its text as a raw string, empty if it
- * has none (an image, or a hidden thought). */
+/* event_block_is_thought() returns whether a block of a content is a thought. event_block_text()
+ * returns the text of a block as a raw string, empty if it has none (an image, or a hidden
+ * thought). */
 bool event_block_is_thought(annal_slice block);
 annal_slice event_block_text(annal_slice block);
 
-/* Return whether a block, or every block of a content, has an empty text. */
+/* Return whether a block (event_block_is_empty()), or every block of a content
+ * (event_content_is_empty()), has an empty text. */
 bool event_block_is_empty(annal_slice block);
 
 /* Return whether a block is an image, a sound, or a file, without text. *out_type is its media

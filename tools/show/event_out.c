@@ -172,7 +172,8 @@ annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t 
 {
     annal__buf_clear(data);
     if (data_bytes > LONG_DATA_BYTES)
-        event->data = (annal_slice){0}; /* even if the data is in memory */
+        /* even if the data is in memory: the caller gets no data longer than LONG_DATA_BYTES */
+        event->data = (annal_slice){0};
     if (event->data.len == data_bytes || data_bytes > LONG_DATA_BYTES)
         return ANNAL_OK;
     return event_read_whole(cursor, event, data_bytes, data, err);

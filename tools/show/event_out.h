@@ -19,12 +19,13 @@ void event_print(const annal_event *event, annal_slice session);
  */
 void event_keep_bytes(bool keep);
 
-/* Append data in this form; or return data in this form, which is in room if it was changed. */
+/* Convert data to the form that event_keep_bytes() chose: event_put_data() appends it;
+ * event_strict() returns it, in room if it was changed. */
 annal_status event_put_data(struct buf *out, annal_slice data);
 annal_slice event_strict(annal_slice data, struct buf *room);
 
-/* Convert the data of an event to this form; *data contains it, or receives a copy if it must be
- * changed. */
+/* Convert the data of an event to the form that event_keep_bytes() chose; *data contains the data,
+ * or receives a copy if it must be changed. */
 annal_status event_mend(annal_event *event, struct buf *data, annal_error *err);
 
 /* Write the event up to its data to text, as event_print() prints it, and return the length. After

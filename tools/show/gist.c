@@ -33,8 +33,8 @@ static annal_slice unfold(annal_slice raw, struct buf *scratch)
     return text;
 }
 
-/* Return the first of these members that is not missing, null or an empty string; empty if there is
- * none. */
+/* Return the first member of object, in the order of names, that is not missing, null or an empty
+ * string; empty if there is none. */
 static annal_slice first_of(annal_slice object, const char *const *names)
 {
     annal_slice value = {0};
@@ -276,7 +276,8 @@ void gist(struct buf *out, const annal_event *event)
         put_turn(out, event);
         break;
     case FACT_OTHER:
-        if (annal__slice_begins(event->type, "turn.")) { /* a turn that was undone or restored */
+        /* turn.… that neither begins nor ends a turn: the turn was undone or restored */
+        if (annal__slice_begins(event->type, "turn.")) {
             put_raw(out, event_member(event, "turn_id"));
             put(out, "  ");
         }

@@ -3,10 +3,10 @@
  * Keeps states of sessions at moments of their past for the next request, because a slider requests
  * one moment after the other.
  *
- * To compute a state, all events since the snapshot before it are folded, and a long session has
- * few snapshots. So the last PAST_MAX requested states are kept (annal_travel). The nearest of them
- * answers the next request: it moves forward or back to the requested moment. If it is more than
- * PAST_FAR events distant, a new state is created.
+ * To compute a state, all events since the snapshot before it are applied one by one, and a long
+ * session has few snapshots. So the last PAST_MAX requested states are kept (annal_travel). The
+ * nearest of them answers the next request: it moves forward or back to the requested moment. If it
+ * is more than PAST_FAR events distant, a new state is created.
  */
 #ifndef TOOLS_SHOW_PAST_H
 #define TOOLS_SHOW_PAST_H

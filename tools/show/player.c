@@ -33,7 +33,8 @@ struct player {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_cursor *cursor;
     uint64_t data_bytes; /* size of the data of the cursor's last event */
-    struct buf data;     /* data of the event, if the cursor did not return it */
+    /* data of the cursor's last event, if the cursor returned the event without it */
+    struct buf data;
     struct terminal terminal;
     struct conversation talk;
     struct cast cast;
@@ -392,7 +393,8 @@ static annal_status show_next(struct player *player, annal_event *event, annal_e
         if (key != KEY_NONE)
             return move(player, key, event->seq, err);
     }
-    /* while this function waited, a key may have changed which types of events are shown */
+    /* check again whether the event is shown: while this function waited, a key may have changed
+     * which types are */
     return player->quit || passes(player, event) ? ANNAL_OK : show(player, event, err);
 }
 
@@ -469,7 +471,8 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
         return EXIT_DONE;
     if (own.cast != NULL)
         exit_status = begin_cast(&player);
-    else if (!own.json) /* JSON lines are for programs, even on a terminal, so no keys are read */
+    /* keys are read only for a conversation: JSON lines are for programs, even on a terminal */
+    else if (!own.json)
         player.talk.rewrites = terminal_open(&player.terminal);
     if (exit_status != 0)
         return exit_status;

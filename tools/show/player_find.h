@@ -20,8 +20,8 @@ struct search {
     const struct conversation *talk; /* settings that decide which events are shown */
 };
 
-/* Find the first such event from from_seq to to_seq; backwards: the last. *out_seq is 0 if there is
- * none. */
+/* Find the first event from from_seq to to_seq that `search` describes; if backwards is set, the
+ * last one. *out_seq is 0 if there is none. */
 annal_status player_find(annal_store *store, annal_slice session, const struct search *search,
                          uint64_t from_seq, uint64_t to_seq, bool backwards, uint64_t *out_seq,
                          annal_error *err);

@@ -32,7 +32,7 @@ enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, LOOK_BACK_EVENTS = 20480, DUE_EVENT
 /* The last message of a role. */
 struct said {
     const char *role; /* role as raw JSON */
-    uint64_t seq;     /* 0 until a message is found */
+    uint64_t seq;     /* seq of the message; 0 until one is found */
     int64_t ts_us;
     struct buf text;
 };
@@ -108,7 +108,8 @@ static annal_status next_event(struct recovery *r, annal_event *event)
 
 static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t to)
 {
-    /* whether the message was not found in a newer block */
+    /* whether the last message of the user, and of the assistant, must still be found: no newer
+     * block contains it */
     bool user = r->user.seq == 0, assistant = r->assistant.seq == 0;
     annal_status status = annal_cursor_seek(r->cursor, from, &r->err);
     while (status >= 0 && annal_cursor_position(r->cursor).seq < to) {
@@ -451,7 +452,8 @@ static int print_call(void *arg, const annal_row *row)
     struct buf input = {0};
     if (r->items++ == SHOWN_MAX)
         return ANNAL_END;
-    for (size_t i = 0; i + 1 < row->count; i++) /* all columns except the last one, the turn */
+    /* the last column, the turn of the call, is not printed */
+    for (size_t i = 0; i + 1 < row->count; i++)
         rows_cell(r->table, &row->values[i]);
     read_arguments(r, (uint64_t)row->values[1].integer, &input);
     table_text(r->table, annal__buf_slice(&input));
@@ -515,8 +517,8 @@ static int print_text(struct recovery *r)
     return EXIT_DONE;
 }
 
-/* Take a snapshot of the state at the end if many events had to be folded, so that the next call
- * need not fold them again. */
+/* Take a snapshot of the state at the end if many events had to be applied to compute it, so that
+ * the next call need not apply them again. */
 static void take_snapshot(const struct recovery *r)
 {
     annal_error err = {0};

@@ -15,7 +15,7 @@ struct rows_json {
     struct buf *out;
     uint64_t limit; /* maximum number of rows; 0 for no limit */
     uint64_t count;
-    bool begun;     /* whether the columns were appended */
+    bool begun;     /* whether "columns" was appended to out */
     bool truncated; /* whether rows were left out, because of limit or ROWS_BYTES_MAX */
 };
 

@@ -19,9 +19,9 @@
 #define SESSION_TIME_HOLDS(time) "(" time " >= '1970-01-02' AND " time " < " SESSION_LATEST ")"
 
 /*
- * SQL for the time when a session was last active, and when it began. A time that cannot be right
- * is replaced by the latest, or first, right time of the session's other events. So no session with
- * a wrong time remains at the top of a list.
+ * SQL for the time when a session was last active (SESSION_ACTIVE), and when it began
+ * (SESSION_BEGAN). A time that cannot be right is replaced by the latest, or first, right time of
+ * the session's other events. So no session with a wrong time remains at the top of a list.
  */
 #define SESSION_ACTIVE(s)                                                                          \
     "iif(" SESSION_TIME_HOLDS(                                                                     \
@@ -116,8 +116,8 @@ enum {
     SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \
         " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
 
-/* Remove the sessions that do not match from list; an empty list stands for all sessions of the
- * store. Returns 0 or an exit status; it is an error if no session matches. */
+/* sessions_match(): remove from `list` the sessions that do not match; an empty list stands for all
+ * sessions of the store. Returns 0 or an exit status; it is an error if no session matches. */
 struct session_list;
 struct session_match {
     const char *agent, *model; /* NULL for any */

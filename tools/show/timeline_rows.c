@@ -29,7 +29,8 @@ static const char tools[] =
             " julianday(r.called_at)) * 86400000) AS INTEGER))) AS duration_ms, r.exit_code,"
             " r.output_bytes" PART("tool_calls r", "r.seq") "ORDER BY r.seq";
 
-/* prompt is the first message of the user in the turn, or in the event before the turn began */
+/* SQL of the turns; the column prompt is the first message of the user in the turn, or in the event
+ * before the turn began */
 static const char turns[] = HISTORY
     ", t AS MATERIALIZED (SELECT r.*, lead(r.seq, 1, 9223372036854775807) OVER"
     " (ORDER BY r.seq) AS next_seq" PART(

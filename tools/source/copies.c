@@ -51,7 +51,8 @@ static int call(struct walk *walk, const char *text, const annal__source_name *n
                                               .info = annal__buf_slice(&file->info)});
 }
 
-/* Read the first session of the log from OTHER.LOG: sources.h, rule (2). */
+/* Read the name of the log's first session from the file OTHER.LOG of another session (sources.h,
+ * rule 2). Returns false if fd is not such a file. */
 static bool read_other(int fd, char out[SOURCES_NAME_BYTES])
 {
     static const size_t mark = sizeof SOURCES_OTHER - 1;
@@ -113,7 +114,8 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
     annal_status status = annal__sources_open(store, LOCK_SH, &walk.directory, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    if (status == ANNAL_OK) { /* unlock, so that a process that copies logs does not wait for fn */
+    /* unlock STORE/sources, so that a process that copies logs need not wait for fn */
+    if (status == ANNAL_OK) {
         (void)flock(walk.directory, LOCK_UN);
         status = annal__sources_each(store, session, walk_one, &walk, err);
     }

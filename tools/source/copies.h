@@ -72,7 +72,8 @@ struct copies_log {
 annal_status copies_take(annal_store *store, const struct copies_log *log, bool *out_settled,
                          annal_error *err);
 
-/* Return whether the file of the newest generation has the time of the log: rule (4). */
+/* Return whether the file of the newest generation has the same modification time as the log
+ * (rule 4). */
 bool copies_are_current(annal_store *store, const char *path, const char *session);
 
 /* Sync the copies that were written without log->sync. */
@@ -91,12 +92,13 @@ struct copy {
     mode_t mode;
     int64_t mtime_ns;
     int64_t copied_us; /* time in us at which the log was equal to this generation */
-    /* number of bytes in the file after the last mark, which do not count: rule (4) */
+    /* number of bytes in the file after the last record COPIES_MARK, which do not count (rule 4) */
     uint64_t torn;
     annal_slice info; /* JSON: path, kind, sessions */
 };
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive one copy of a log. Return 0 to continue; copies_each() stops at any other value, and
+ * returns it. */
 typedef int (*copies_fn)(void *arg, const struct copy *copy);
 
 /*
@@ -108,7 +110,8 @@ typedef void (*copies_fault_fn)(void *arg, const char *name, const annal_error *
 annal_status copies_each(annal_store *store, annal_slice session, bool all, copies_fn fn,
                          copies_fault_fn fault, void *arg, annal_error *err);
 
-/* Return 0 to continue; any other value stops, and is returned. */
+/* Receive the next bytes of a log. Return 0 to continue; copies_read() stops at any other value,
+ * and returns it. */
 typedef int (*copies_sink)(void *arg, annal_slice bytes);
 
 /*

@@ -187,7 +187,8 @@ static annal_status read_payload(int fd, const struct copies_record *record, uin
                                                                                          : status;
 }
 
-/* ANNAL_END: the record is not valid. */
+/* Add a record to `to`, and read its payload if its kind is INFO or MARK. ANNAL_END: the record is
+ * not valid. */
 static annal_status take_record(int fd, const struct copies_record *record, struct copies_file *to,
                                 struct buf *payload, annal_error *err)
 {

@@ -38,8 +38,9 @@ struct copies_mark {
 struct copies_file {
     struct copies_record *records;
     size_t count;
-    uint64_t bytes, chain, end; /* sums and end offset of all valid records */
-    size_t marked_count;        /* number of records up to the last mark; 0: the file has no mark */
+    /* of all valid records: bytes of the log, chain of the last one, and offset of its end */
+    uint64_t bytes, chain, end;
+    size_t marked_count; /* number of records up to the last COPIES_MARK; 0: the file has none */
     uint64_t marked_bytes, marked_chain, marked_end;
     struct copies_mark mark;
     uint64_t size; /* size of the file, in bytes */
@@ -60,7 +61,7 @@ void copies_file_done(struct copies_file *file);
  */
 bool copies_file_is_damaged(int fd, const struct copies_file *file);
 
-/* Forget the records after the last mark; the file itself is not changed. */
+/* Drop the records after the last COPIES_MARK from `file`; the file on the disk is not changed. */
 void copies_file_cut(struct copies_file *file);
 
 /* Append a record at file->end, and add it to the sums in `file`, but not to file->records. */
@@ -71,7 +72,8 @@ annal_status copies_file_append_mark(int fd, struct copies_file *file,
                                      const struct copies_mark *mark, annal_error *err);
 
 /*
- * Read or write len bytes at offset at. ANNAL_ERR_IO: the operation failed, or the file is shorter.
+ * Read (copies_file_get()) or write (copies_file_put()) len bytes at offset at. ANNAL_ERR_IO: the
+ * operation failed, or the file is shorter.
  */
 annal_status copies_file_get(int fd, void *bytes, size_t len, uint64_t at, annal_error *err);
 annal_status copies_file_put(int fd, const void *bytes, size_t len, uint64_t at, annal_error *err);

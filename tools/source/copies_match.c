@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define LINE_BYTES ((size_t)64 << 10) /* a longer line is compared in parts of this size */
-/* a shorter equal piece costs less as new bytes than as a record COPIES_SAME */
+/* a piece that the previous generation contains, but that is shorter than this, costs less as new
+ * bytes than as a record COPIES_SAME */
 #define SAME_LEAST 4096
 
 /* Hash table of the lines of `before`, the content of the previous generation. */
@@ -45,7 +46,7 @@ static bool build(struct table *table)
         size_t slot = hash & (table->slots - 1);
         while (table->entries[slot].from != 0 && table->entries[slot].hash != hash)
             slot = (slot + 1) & (table->slots - 1);
-        if (table->entries[slot].from == 0) /* equal lines: keep the first */
+        if (table->entries[slot].from == 0) /* of equal lines, the first is kept in the table */
             table->entries[slot] = (struct entry){hash, at + 1};
         at += len;
     }
@@ -79,7 +80,8 @@ static bool add(const struct table *table, struct copies_pieces *pieces, const c
         last != NULL && last->is_same && is_at(table, last->from + last->bytes, line, len);
     bool is_same = continues || find(table, line, len, &from);
     if (!continues && (last == NULL || is_same || last->is_same)) {
-        /* too short for a record COPIES_SAME */
+        /* the last piece has ended; if it is too short for a record COPIES_SAME, count it as new
+         * bytes */
         if (last != NULL && last->is_same && last->bytes < SAME_LEAST) {
             last->is_same = false;
             if (pieces->count > 1 && !last[-1].is_same) {
@@ -107,7 +109,8 @@ static annal_status compare(const struct table *table, int log, uint64_t bytes,
     for (uint64_t at = 0; at < bytes && status == ANNAL_OK;) {
         size_t len = bytes - at < COPIES_PIECE ? (size_t)(bytes - at) : COPIES_PIECE, used = 0;
         status = copies_file_get(log, block, len, at, err);
-        /* a line at the end of the block may continue in the next block */
+        /* pass complete lines; a line cut at the end of the block is read again with the next
+         * block */
         while (status == ANNAL_OK && used < len &&
                (at + len == bytes || len - used > LINE_BYTES || used == 0)) {
             size_t line = line_of(block + used, len - used);

@@ -13,7 +13,7 @@
 struct copies_piece {
     uint64_t bytes;
     uint64_t from; /* offset of the same bytes in the previous generation, if is_same */
-    bool is_same;  /* false: the bytes are new */
+    bool is_same;  /* whether the previous generation has the same bytes; false: they are new */
 };
 
 struct copies_pieces {

@@ -128,7 +128,7 @@ static annal_status read_same(struct reading *reading, const struct copies_recor
         from += now;
         left -= now;
     }
-    /* the bytes were already passed to sink; the caller discards them after a failure */
+    /* check the hash at the end: sink has the bytes already, and discards them after a failure */
     if (hash != NULL && annal__hash_end(hash) != record->chain && status == ANNAL_OK)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "the copy of the log is damaged");
     return status;

@@ -128,8 +128,8 @@ static annal_status append_info(struct taking *taking, int fd, struct copies_fil
                               annal__hash(taking->info.ptr, taking->info.len, to->chain), err);
 }
 
-/* Give the copy the time of the log. This is only a hint for copies_are_current(): if it fails, the
- * log is read again. */
+/* Give the copy the modification time of the log. This is only a hint for copies_are_current(): if
+ * it fails, the log is read again. */
 static void set_time(const struct taking *taking, int fd)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, taking->st.st_mtim};
@@ -468,7 +468,7 @@ static annal_status begin_after(struct taking *taking, int fd, struct before *be
         map_before(taking, before);
         return begin(taking, before->file.generation, before->file.generation + 1, before, err);
     }
-    /* a damaged file is kept under the next number */
+    /* the file, if it exists, is damaged: keep it as an older generation, with the next number */
     uint64_t highest = find_highest(taking, taking->name);
     uint64_t old = fd < 0 || is_other(fd) ? 0 : highest + 1;
     return begin(taking, old, highest + 1 + (old > 0), before, err);
@@ -527,7 +527,7 @@ static annal_status check_session(annal_store *store, const struct copies_sessio
                : ANNAL_END;
 }
 
-/* ANNAL_END: a session of the log was deleted. */
+/* Check all sessions of the log. ANNAL_END: one of them was deleted. */
 static annal_status check_sessions(const struct taking *taking, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -547,7 +547,7 @@ static annal_status take_locked(struct taking *taking, annal_error *err)
         status = ANNAL_END;
     } else if (status == ANNAL_OK) {
         status = take(taking, &why);
-        /* reading failed because the log changed in the meantime */
+        /* the log changed while it was read: report that, not the failure */
         if (status < 0 && !is_unchanged(taking)) {
             taking->quiet = false;
             status = ANNAL_END;

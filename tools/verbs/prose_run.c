@@ -446,7 +446,7 @@ static int check_attachment(void *arg, const annal_row *row)
     annal_status status =
         annal_artifact_get(checking->call->store, annal_slice_of(checking->call->session),
                            values[1].bytes, (uint64_t)values[2].integer, &content, &err);
-    /* Users can write this table, so its rows are checked. */
+    /* Users can write this table, so check that the path is below attachments/. */
     bool inside = values[0].bytes.len < sizeof name && is_inside(name);
     const char *fault = !inside      ? "not under attachments/"
                         : status < 0 ? "not in the store, so it cannot be checked"

@@ -14,7 +14,8 @@
 bool prose_run_check(const char *run);
 int prose_run_new(char out[PROSE_RUN_BYTES + 1]);
 
-/* Functions of verbs; each returns 0 or an exit status. */
+/* Functions that run before or after the append of a verb, or as the verb; each returns 0 or an
+ * exit status. */
 int prose_prepare_init(struct verb_call *call);
 int prose_finish_init(struct verb_call *call);
 int prose_prepare_bind(struct verb_call *call);

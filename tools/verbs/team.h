@@ -19,7 +19,7 @@ int verbs_team_rows(struct verb_call *call, const char *sql, const annal_value *
  */
 int verbs_team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTES_MAX + 1]);
 
-/* Run annal team import FILE... and annal team export [TEAM]. */
+/* team_import() runs annal team import FILE..., team_export() runs annal team export [TEAM]. */
 int team_import(const struct args *args);
 int team_export(const struct args *args);
 

@@ -107,7 +107,7 @@ struct import {
     struct item *items;
     size_t count;
     uint64_t teams, messages, reads; /* numbers of new teams, messages and read marks */
-    uint64_t there;                  /* number of messages in the file */
+    uint64_t there;                  /* number of messages in the file, new or not */
     struct buf source;               /* source of the imported team, as JSON */
 };
 
@@ -329,8 +329,8 @@ int team_import(const struct args *args)
     struct verb_call call;
     const char *path;
     int exit_status = verb_open(&call, args);
-    /* After a file that is refused, the others are imported; after a failure of storage they would
-     * fail, too. */
+    /* If a file is refused, go on with the next one; after a failure of storage, stop, because the
+     * next one would fail, too. */
     for (int at = 0;
          exit_status <= EXIT_REFUSED && (path = args_next(args, "FILE", &at)) != NULL;) {
         struct stat info;
