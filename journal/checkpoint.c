@@ -58,8 +58,8 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
 
 /*
  * Record that journal i could not be synced: its events must be written to it again, because a
- * second sync would succeed although they are lost (failure.h, rule 3). Return the failure. The caller
- * holds the session's lock.
+ * second sync would succeed although they are lost (failure.h, rule 4). Return the failure. The
+ * caller holds the session's lock.
  */
 static annal_status set_unsynced(const struct work *work, size_t i, annal_error *err)
 {
