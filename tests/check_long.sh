@@ -35,6 +35,7 @@ python      the Python package: 500 kills in the calls of each adapter, a millio
 node        the Node package: on Node 22, 24 and 26, 200 kills, a million appends, address sanitizer
 loaded      make test 20 times beside busy processes and a busy disk; tests in which time passes, 20 times each
 systems     other systems, fresh, in roots of their own: README's commands, make install, the wheel; clang; aarch64
+handoff     every log handed to every agent and imported again; the agents themselves resume what was written
 imports     ten logs made of each log of tests/data: nothing is lost; titles, failures, ends, costs counted again
 END
 }
@@ -101,6 +102,20 @@ run_part() {
         cmake --preset dev
         cmake --build --preset dev
         tests/loaded.sh 20
+        ;;
+    handoff)
+        cmake --preset bench
+        cmake --build --preset bench --target annal_command
+        logs=() names=()
+        for kind in claude-code codex gemini-cli opencode pi; do
+            logs+=("$kind=tests/data/$kind")
+            [ -z "${ANNAL_TEST_DATA:-}" ] || logs+=("$kind=$ANNAL_TEST_DATA/$kind")
+            names+=("$kind=tests/data/$kind")
+        done
+        python3 tests/handoff/roundtrip.py build/bench/tools/annal "${logs[@]}"
+        mkdir -p build/handoff && cp tests/handoff/package.json build/handoff
+        npm install --prefix build/handoff --ignore-scripts --no-audit --no-fund
+        python3 tests/handoff/resume.py build/bench/tools/annal build/handoff/node_modules "${names[@]}"
         ;;
     imports)
         cmake --preset bench

@@ -230,3 +230,15 @@ int target_end(struct target *target, bool whole)
     target_aside_done(&target->aside);
     return exit_status;
 }
+
+bool target_make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made)
+            return false;
+    }
+    return true;
+}

@@ -36,6 +36,9 @@ int target_aside_finish(struct aside *aside);
 /* Remove the partial file if it was not renamed, and free the members; aside may be empty. */
 void target_aside_done(struct aside *aside);
 
+/* Make the directories above a file, with mode 0700. Return false, with errno, on failure. */
+bool target_make_parents(char *path);
+
 /* ---- Redirected output ---- */
 
 struct target {

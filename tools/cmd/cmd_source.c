@@ -7,6 +7,7 @@
 #include "journal/base/slice.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/target.h"
 #include "tools/cli/verbs.h"
 #include "tools/import/importers.h"
 #include "tools/source/copies.h"
@@ -230,18 +231,6 @@ static int write_bytes(void *arg, annal_slice bytes)
     return 0;
 }
 
-static bool make_parents(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!made)
-            return false;
-    }
-    return true;
-}
-
 /* Refuse to replace a file that differs from the copy in size or mtime. Return the exit status. */
 static int refuse_other(const struct args *args, const struct copy *copy, const char *path)
 {
@@ -279,7 +268,7 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
         annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
         annal__buf_cstr(&beside) == NULL)
         exit_status = fail_storage("restore a log: out of memory");
-    else if (!make_parents(path) ||
+    else if (!target_make_parents(path) ||
              (writing.fd =
                   open(beside.ptr, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
         exit_status =

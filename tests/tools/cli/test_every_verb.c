@@ -43,6 +43,7 @@ static const char *const story[][8] = {
     {"report"},
     {"snapshot", "take", "s1"},
     {"export", "s1", "--format", "markdown"},
+    {"handoff", "019cae51-7a10-7c33-9d02-4be0a1f35c70", "--to", "pi", "--to-path", "HANDED"},
     {"artifact", "ls"},
     {"cursor", "list"},
     {"source", "ls"},
@@ -102,6 +103,8 @@ START_TEST(each_verb_succeeds_and_frees_its_memory)
             words[word] = story[i][word];
             if (strcmp(words[word], "BACKUP") == 0)
                 words[word] = tmpdir_path(&cli.dir, "backup");
+            if (strcmp(words[word], "HANDED") == 0)
+                words[word] = tmpdir_path(&cli.dir, "handed.jsonl");
             if (strcmp(words[word], "RESTORED") == 0)
                 words[word] = tmpdir_path(&cli.dir, "restored");
         }
