@@ -344,8 +344,8 @@ annal_status annal__keeper_start(annal_store *store, annal_error *err)
 {
     int failed = annal__thread_start(&store->keeper.thread, keeper_main, store);
     if (failed != 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "start the keeper of store %s: %s", store->path,
-                           strerror(failed));
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start the background thread of store %s: %s",
+                           store->path, strerror(failed));
     store->keeper.running = true;
     return ANNAL_OK;
 }

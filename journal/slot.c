@@ -703,8 +703,8 @@ static annal_status sync_name(annal_store *store, const struct held *held, annal
     return status;
 }
 
-/* Recover the slot that was found, or make it the slot of this store object. Called without
- * locks/claim, because reading and syncing may take long. */
+/* Recover the slot that was found if its process has ended; else make it the slot of this store
+ * object. Called without locks/claim, because reading and syncing may take long. */
 static annal_status take_found(annal_store *store, enum found found, struct other *other,
                                annal_error *err)
 {
@@ -978,7 +978,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                        ANNAL_FMT(session), annal__lock_holder_name(pid, name));
 }
 
-/* Wake the owner's keeper, which then sees the entry that is wanted. */
+/* Wake the owner's background thread, which then releases the session that this process wants. */
 static void ask_owner(const struct other *other)
 {
     if (other->held.header == NULL)

@@ -186,7 +186,8 @@ annal_status annal__sources_each(annal_store *store, annal_slice session, annal_
 
 struct drop {
     annal_store *store;
-    const char *log; /* digits of the log whose copies are removed; NULL: all logs of the session */
+    /* number of the log, in digits, whose copies are removed; NULL: all logs of the session */
+    const char *log;
     annal_error *err;
 };
 

@@ -581,8 +581,8 @@ void annal__derived_done(struct derived *derived)
         return;
     if (derived->db != NULL)
         annal__derived_rest(derived);
-    /* close the writer even if annal__derived_rest() did not, because another process holds the
-     * lock: no thread of this process uses the writer any more */
+    /* annal__derived_rest() leaves the writer open if another process holds the lock; close it now,
+     * because no thread of this process uses it any more */
     close_writer(derived);
     annal__readers_done(&derived->readers);
     annal__db_close(derived->keep);

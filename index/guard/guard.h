@@ -76,7 +76,8 @@ bool annal__guard_is_of_interest(const struct pack_section *section, bool artifa
 struct follower *annal__guard_follower(const struct guard_call *call,
                                        const struct guard_database *database, size_t i);
 
-/* An iteration over the followers of all databases of the call that run and read this session. */
+/* Position of an iteration over the packs (followers) in all databases of the call that read this
+ * session and whose tables can be filled. */
 struct guard_walk {
     size_t database, follower;
 };

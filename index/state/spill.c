@@ -54,8 +54,8 @@ annal_status annal__spill_get(const struct spill *spill, uint64_t page, char *ou
             continue;
         if (n <= 0) {
             errno = n == 0 ? EIO : errno;
-            return annal__fail_errno(
-                err, "cannot read from a temporary file pages of the state of a session");
+            return annal__fail_errno(err,
+                                     "cannot read the state of a session from a temporary file");
         }
         done += (size_t)n;
     }

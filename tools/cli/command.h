@@ -71,7 +71,8 @@ extern const struct command *const commands[];
 /* Find a single-word verb; NULL if it does not exist. */
 const struct command *command_find(const char *name);
 
-/* The nouns that do not belong to a pack. Each has a file of its own, and is listed in nouns.c. */
+/* The nouns of the command, such as `snapshot`, that do not belong to a pack. Each has a file of
+ * its own, and is listed in nouns.c. */
 struct noun;
 extern const struct noun noun_artifact, noun_cursor, noun_home, noun_pack, noun_ship, noun_snapshot,
     noun_source;

@@ -139,7 +139,7 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
     struct said **last = arg, *said = NULL;
     size_t count = 0, kept = 0;
     if (pack == NULL)
-        say("the nouns of a pack are skipped: %s", why->message);
+        say("the commands of a pack file are skipped: %s", why->message);
     if (pack == NULL || annal_pack_nouns(pack)->name == NULL) {
         annal_pack_free(pack);
         return 0;

@@ -534,7 +534,7 @@ static annal_status step(struct following *following, annal_error *err)
         if (status < 0)
             return status;
         if (following->is_unreachable)
-            say("the stream answers again");
+            say("the stream at %s answers again", nats_name(following->options->url));
         following->is_unreachable = false;
     }
     natsStatus code = natsSubscription_NextMsg(&message, following->subscription, LOOK_MS);
