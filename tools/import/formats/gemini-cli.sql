@@ -66,6 +66,7 @@ CREATE VIEW trailers (rank, pattern) AS VALUES
 -- The results in messages; said: the lines after the output of a command; code: its exit code.
 CREATE VIEW results AS
 SELECT i, id, key, c, code, c ->> '$.status' = 'success' AND coalesce(code, 0) = 0
+       AND NOT coalesce(c ->> '$.result[0].functionResponse.response.isError' = 1, 0)
        AND (said IS NULL OR said NOT GLOB '*' || char(10) || 'Error: spawn*'
                             AND said NOT GLOB '*' || char(10) || 'Signal: [A-Z1-9]*') AS success
 FROM (SELECT i, id, key, c, said, CASE WHEN at > 0 AND substr(said, at + 12, 1) GLOB '[-0-9]'

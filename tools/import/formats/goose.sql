@@ -185,7 +185,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 4 + b.key, session, ts,
            CASE WHEN b.value ->> '$.type' = 'toolRequest' THEN 'tool.called'
-                WHEN b.value ->> '$.toolResult.status' = 'error' OR b.value ->> '$.toolResult.value.isError' THEN 'tool.failed'
+                WHEN b.value ->> '$.toolResult.status' = 'error'
+                     OR coalesce(b.value ->> '$.toolResult.value.isError', b.value ->> '$.toolResult.value.is_error', 0)
+                     OR coalesce(b.value ->> '$.toolResult.value.structuredContent.exit_code', 0) <> 0 THEN 'tool.failed'
                 ELSE 'tool.returned' END, named || '.tool.' || b.key,
            CASE b.value ->> '$.type'
            WHEN 'toolRequest' THEN json_fields('call_id', coalesce(b.value -> '$.id', json_text(NEW.hash || b.key)),
@@ -193,6 +195,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'message_id', json_text(mid), 'turn_id', json_text(turn), 'source', source,
                'extra', json_remove(b.value, '$.id', '$.toolCall.value.name', '$.toolCall.value.arguments'))
            ELSE json_fields('call_id', coalesce(b.value -> '$.id', json_text(NEW.hash || b.key)),
+               'exit_code', CASE WHEN json_type(b.value, '$.toolResult.value.structuredContent.exit_code') = 'integer'
+                            THEN b.value ->> '$.toolResult.value.structuredContent.exit_code' END,
                'output', coalesce(b.value -> '$.toolResult.value', b.value -> '$.toolResult.error', b.value -> '$.toolResult'),
                'turn_id', json_text(turn), 'source', source,
                'extra', json_remove(b.value, '$.id', '$.toolResult.value', '$.toolResult.error')) END, NEW.n

@@ -130,7 +130,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
     FROM file, now, (SELECT code, code <> 0 OR code IS NULL AND EXISTS (SELECT 1 FROM failures WHERE c GLOB pattern) AS failed
                      FROM (SELECT c, CASE WHEN said IS NOT NULL THEN said
-                                     WHEN c GLOB '<returncode>[-0-9]*' THEN CAST(substr(c, 13) AS INTEGER) END AS code
+                                     WHEN c GLOB '<returncode>[-0-9]*' THEN CAST(substr(c, 13) AS INTEGER)
+                                     WHEN c GLOB '{*' AND json_valid(c) AND json_type(c, '$.returncode') = 'integer'
+                                     THEN c ->> '$.returncode' END AS code
                            FROM (SELECT coalesce(v ->> '$.content[0].text', v ->> '$.content') AS c,
                                         CASE WHEN json_type(v, '$.extra.returncode') = 'integer'
                                              THEN v ->> '$.extra.returncode' END AS said FROM now WHERE main = 'result' LIMIT 1)
