@@ -1,7 +1,8 @@
--- importer autogen   version 3
+-- importer autogen   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- records: document
 -- files: *.json *.jsonl
+-- recalls: turn.started turn.rolled_back turn.restored
 -- split: $.history $
 --
 -- Conversations of AutoGen: its messages (one a line, or an array of them), the saved state of a
@@ -24,6 +25,8 @@
 --      names that session.
 --  (6) A line with neither id nor time has no identity but its place: lines with the same bytes are
 --      messages of their own.
+--  (7) A user's message begins a turn, except in a saved state, which repeats it for each agent. A
+--      turn that a document lacks, which an earlier state of it had, is rolled back.
 
 -- detect
 SELECT max(CASE
@@ -39,8 +42,9 @@ SELECT max(CASE
 
 -- once
 -- code: the call of the code that was generated last and not executed yet.
-CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, code TEXT);
-INSERT INTO file SELECT session_id(stem), 1, 0, NULL FROM source;
+CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, code TEXT, turn TEXT, count INTEGER);
+INSERT INTO file SELECT session_id(stem), 1, 0, NULL, NULL, 0 FROM source;
+CREATE TABLE turns (session TEXT, turn TEXT, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
@@ -55,7 +59,7 @@ CREATE TRIGGER code AFTER INSERT ON codes BEGIN
     INSERT INTO out
     SELECT NEW.row, 100 * i + 3, session, coalesce(time_us(m ->> '$.created_at'), ts), 'tool.called', name || '.code',
            json_fields('call_id', coalesce(m -> '$.id', json_text(name)), 'tool', '"code"', 'input', m -> '$.code_blocks',
-                       'message_id', coalesce(m -> '$.id', json_text(name)), 'source', messages.source), NEW.n
+                       'message_id', coalesce(m -> '$.id', json_text(name)), 'turn_id', json_text(turn), 'source', messages.source), NEW.n
     FROM file, messages
     WHERE i = NEW.i AND (messages.type = 'CodeGenerationEvent' AND json_type(m, '$.code_blocks[0]') IS NOT NULL
                          OR code IS NULL AND messages.type = 'CodeExecutionEvent' AND json_type(m, '$.result') = 'object');
@@ -137,6 +141,19 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'extra', m), NEW.n
     FROM file, messages WHERE owner IS NOT NULL;
     DELETE FROM messages WHERE owner IS NOT NULL;
+    -- The first message of a line; only a saved state has more.
+    INSERT INTO out
+    SELECT NEW.row, 1.1, session, coalesce(time_us(m ->> '$.created_at'), ts), 'turn.completed', name || '.turn.ends',
+           json_fields('turn_id', json_text(turn), 'reason', '"next_turn"', 'source', now.source), NEW.n
+    FROM file, now, messages WHERE i = 0 AND role = 'user' AND messages.type NOT LIKE 'ToolCall%' AND turn IS NOT NULL;
+    UPDATE file SET (turn, count) = (SELECT name, count + 1 FROM messages WHERE i = 0)
+    WHERE EXISTS (SELECT 1 FROM messages WHERE i = 0 AND role = 'user' AND messages.type NOT LIKE 'ToolCall%');
+    INSERT OR IGNORE INTO turns SELECT session, turn, NEW.n FROM file WHERE turn IN (SELECT name FROM messages WHERE i = 0);
+    INSERT INTO out
+    SELECT NEW.row, 1.2, session, coalesce(time_us(m ->> '$.created_at'), ts), 'turn.started', name || '.turn',
+           json_fields('turn_id', json_text(turn), 'sequence', count, 'status', '"running"',
+                       'prompt_ref', coalesce(m -> '$.id', json_text(name)), 'source', now.source), NEW.n
+    FROM file, now, messages WHERE i = 0 AND turn = name;
     INSERT INTO out
     SELECT NEW.row, 100 * i + 2, session, coalesce(time_us(m ->> '$.created_at'), ts), 'message.added', name || '.message',
            json_fields('id', coalesce(m -> '$.id', json_text(name)), 'role', json_text(role),
@@ -149,7 +166,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                           ELSE m -> '$.content' END,
                'name', coalesce(m -> '$.name', m -> '$.source', CASE WHEN m ->> '$.role' <> role THEN m -> '$.role' END,
                                 m -> '$.agent'),
-               'source', messages.source,
+               'turn_id', CASE WHEN i = 0 THEN json_text(turn) END, 'source', messages.source,
                'extra', json_remove(m, '$.content', CASE WHEN m ->> '$.role' = role THEN '$.role' ELSE '$." "' END)), NEW.n
     FROM file, now, messages WHERE json_type(m, '$.content') IS NOT NULL;
     INSERT INTO codes SELECT NEW.row, i, NEW.n FROM messages WHERE messages.type IN ('CodeGenerationEvent', 'CodeExecutionEvent');
@@ -173,10 +190,29 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 100 * i + 99, session, coalesce(time_us(m ->> '$.created_at'), ts), 'agent.turn.usage', name || '.usage',
            json_fields('message_id', coalesce(m -> '$.id', json_text(name)), 'input_tokens', m -> '$.models_usage.prompt_tokens',
-                       'output_tokens', m -> '$.models_usage.completion_tokens', 'source', messages.source), NEW.n
+                       'output_tokens', m -> '$.models_usage.completion_tokens',
+                       'turn_id', CASE WHEN i = 0 THEN json_text(turn) END, 'source', messages.source), NEW.n
     FROM file, now, messages WHERE json_type(m, '$.models_usage') = 'object';
 END;
 
 -- batch
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;
+
+-- end
+-- Rule (7). Compute all events before the first is returned.
+INSERT INTO out
+SELECT 0, 0, session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"rewritten"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT t.*, s.kind, m.n, NOT EXISTS (SELECT 1 FROM turns u WHERE u.session = t.session AND u.turn = t.turn) AS gone
+      FROM source s, (SELECT session, max(n) AS n FROM turns GROUP BY session) m JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 max(ts) AS ts, substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, ts, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = m.session AND t.file = s.file
+      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT session, ts, type, id, NULL, data, n FROM out;
 DELETE FROM out;

@@ -1,7 +1,8 @@
--- importer openhands   version 2
+-- importer openhands   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- records: PauseEvent message state recall* agent_state_changed change_agent_state run null head *StateUpdateEvent
 -- files: *.json *.jsonl
+-- recalls: turn.started turn.rolled_back turn.restored
 -- directory: base_state.json events/event-*.json event-*.json
 -- split: $
 -- places: $OPENHANDS_CONVERSATIONS_DIR $OPENHANDS_PERSISTENCE_DIR/conversations ~/.openhands/conversations
@@ -30,6 +31,8 @@
 --      parent_session_id names that session.
 --  (7) A command that ended with an exit code other than 0, and an observation without success, have
 --      failed.
+--  (8) A user's message begins a turn. A turn that a document lacks, which an earlier state of it had,
+--      is rolled back.
 
 -- detect
 SELECT max(CASE
@@ -50,10 +53,10 @@ CREATE VIEW added (begins, ends) AS VALUES
     ('<REPOSITORY_INSTRUCTIONS>', '</REPOSITORY_INSTRUCTIONS>'),
     ('<EXTRA_INFO>', '</EXTRA_INFO>');
 
-CREATE TABLE file (base TEXT, session TEXT, ts INTEGER, zone TEXT, last INTEGER, listed INTEGER);
+CREATE TABLE file (base TEXT, session TEXT, ts INTEGER, zone TEXT, last INTEGER, listed INTEGER, turn TEXT);
 INSERT INTO file
 SELECT session_id(CASE container WHEN 'directory' THEN file ELSE stem END), NULL, 1,
-       coalesce((SELECT value FROM options WHERE name = 'timezone'), ''), -1, 0 FROM source;
+       coalesce((SELECT value FROM options WHERE name = 'timezone'), ''), -1, 0, NULL FROM source;
 UPDATE file SET session = base;
 CREATE TABLE made (session TEXT PRIMARY KEY, dated INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
@@ -62,13 +65,17 @@ CREATE TABLE now (source TEXT, main TEXT, gap INTEGER, j TEXT, v TEXT);
 
 -- The events of the line. kind: action, observation, message, or record.
 CREATE TABLE events (i INTEGER PRIMARY KEY, e TEXT, kind TEXT, role TEXT, name TEXT, call TEXT, ts INTEGER,
-                     origin TEXT, owner TEXT, source TEXT);
+                     origin TEXT, owner TEXT, source TEXT, turn TEXT);
+CREATE TABLE turns (session TEXT, turn TEXT, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
+-- The prompts of the line: their turns, and the turns before them.
+CREATE TABLE prompts (i INTEGER PRIMARY KEY, turn TEXT, before TEXT);
 CREATE TABLE copied_calls (call TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE continued (session TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM events;
+    DELETE FROM prompts;
     INSERT INTO now (j, v, source, main, gap)
     SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(coalesce(j ->> '$.file', file)), 'line', NEW.n,
                              'record', v -> '$.id'),
@@ -128,6 +135,22 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         WHEN origin IS NULL THEN source
         ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}' END FROM now);
     UPDATE events SET kind = 'record' WHERE source ->> '$.copied';
+    UPDATE file SET turn = NULL WHERE (SELECT main = 'run' FROM now);
+    INSERT INTO prompts (i, turn, before)
+    SELECT i, NEW.hash || '.' || i, coalesce(NEW.hash || '.' || lag(i) OVER (ORDER BY i), (SELECT turn FROM file))
+    FROM events WHERE kind = 'message' AND role = 'user';
+    UPDATE events SET turn = coalesce((SELECT p.turn FROM prompts p WHERE p.i <= events.i ORDER BY p.i DESC LIMIT 1), (SELECT turn FROM file));
+    UPDATE file SET turn = coalesce((SELECT turn FROM prompts ORDER BY i DESC LIMIT 1), turn);
+    INSERT OR IGNORE INTO turns SELECT session, prompts.turn, NEW.n FROM file, prompts;
+    INSERT INTO out
+    SELECT NEW.row, 9.1 + 4 * p.i, session, e.ts, 'turn.completed', p.turn || '.ends',
+           json_fields('turn_id', json_text(p.before), 'reason', '"next_turn"', 'source', now.source), NEW.n
+    FROM file, now, prompts p JOIN events e USING (i) WHERE p.before IS NOT NULL
+    UNION ALL
+    SELECT NEW.row, 9.2 + 4 * p.i, session, e.ts, 'turn.started', p.turn || '.turn',
+           json_fields('turn_id', json_text(p.turn), 'status', '"running"',
+                       'prompt_ref', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)), 'source', now.source), NEW.n
+    FROM file, now, prompts p JOIN events e USING (i);
 
     INSERT INTO out
     SELECT NEW.row, 0, session, coalesce((SELECT min(ts) FROM events), file.ts), 'session.created', 'session.created',
@@ -175,11 +198,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            WHEN 'observation' THEN json_fields('call_id', json_text(call),
                'output', coalesce(e -> '$.observation.content', e -> '$.content', e -> '$.error', e -> '$.rejection_reason'),
                'exit_code', coalesce(e -> '$.observation.exit_code', e -> '$.extras.metadata.exit_code', e -> '$.extras.exit_code'),
-               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source,
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'turn_id', json_text(events.turn), 'source', events.source,
                'extra', json_remove(e, '$.observation.content', '$.content', '$.error', '$.rejection_reason'))
            WHEN 'action' THEN json_fields('id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)),
                'role', '"assistant"', 'content', coalesce(e -> '$.thought', e -> '$.args.thought', e -> '$.message', '""'),
-               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source,
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'turn_id', json_text(events.turn), 'source', events.source,
                'extra', json_remove(e, '$.thought', '$.args', '$.action',
                    CASE WHEN json_type(e, '$.args.thought') IS NULL AND json_type(e, '$.thought') IS NULL THEN '$.message'
                    ELSE '$." "' END, '$.tool_name', '$.tool_call_id', '$.tool_call'))
@@ -189,7 +212,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                    e -> '$.message', '""'),
                'said', CASE WHEN role = 'user' THEN said(coalesce(e -> '$.llm_message.content', e -> '$.args.content',
                                                                   e -> '$.message')) END,
-               'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', events.source,
+               'gap_before', CASE WHEN gap > 0 THEN gap END, 'turn_id', json_text(events.turn), 'source', events.source,
                'extra', json_remove(e, '$.llm_message.content',
                    CASE WHEN json_type(e, '$.llm_message.content') IS NULL THEN '$.system_prompt.text' ELSE '$." "' END)) END,
            NEW.n
@@ -198,7 +221,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 11 + 4 * i, session, events.ts, 'tool.called', NEW.hash || '.call.' || i,
            json_fields('call_id', json_text(call), 'tool', json_text(name),
                'input', CASE json_type(e, '$.action') WHEN 'object' THEN e -> '$.action' ELSE e -> '$.args' END,
-               'message_id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)), 'source', events.source,
+               'message_id', json_text(CAST(coalesce(e ->> '$.id', NEW.hash || '.' || i) AS TEXT)),
+               'turn_id', json_text(events.turn), 'source', events.source,
                'extra', json_fields('tool_call', e -> '$.tool_call', 'action', CASE json_type(e, '$.action') WHEN 'text'
                                     THEN e -> '$.action' END)), NEW.n
     FROM file, now, events WHERE kind = 'action';
@@ -264,4 +288,22 @@ END;
 
 -- batch
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+DELETE FROM out;
+
+-- end
+-- Rule (8). Compute all events before the first is returned.
+INSERT INTO out
+SELECT 0, 0, session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"rewritten"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT t.*, s.kind, m.n, NOT EXISTS (SELECT 1 FROM turns u WHERE u.session = t.session AND u.turn = t.turn) AS gone
+      FROM source s, (SELECT session, max(n) AS n FROM turns GROUP BY session) m JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 max(ts) AS ts, substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, ts, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = m.session AND t.file = s.file
+      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT session, ts, type, id, NULL, data, n FROM out;
 DELETE FROM out;
