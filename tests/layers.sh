@@ -50,10 +50,10 @@ uses tools/show tools/cli
 uses tools/manual tools/cli
 uses tools/plot tools/cli tools/show
 uses tools/source
-uses tools/import tools/cli tools/source
+uses tools/import tools/cli tools/show tools/source
 uses tools/export tools/cli tools/show
 uses tools/verbs tools/cli tools/show
-uses tools/report tools/cli tools/show tools/plot tools/export
+uses tools/report tools/cli tools/show tools/plot tools/export tools/import tools/source
 uses tools/append tools/cli
 uses tools/otlp tools/cli
 uses tools/serve tools/append tools/otlp tools/cli tools/show tools/export tools/import tools/report

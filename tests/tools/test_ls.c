@@ -288,8 +288,9 @@ START_TEST(ls_shows_hosts_if_they_differ)
     ck_assert_ptr_nonnull(strstr(cli.out, "HOST"));
     ck_assert_ptr_nonnull(strstr(cli.out, "quay"));
     DONE(&cli, "ls", "--json");
-    ck_assert_ptr_nonnull(
-        strstr(cli.out, "\"source_host\":\"pier\",\"source_path\":\"/logs/a.jsonl\"}"));
+    ck_assert_ptr_nonnull(strstr(
+        cli.out,
+        "\"source_host\":\"pier\",\"source_path\":\"/logs/a.jsonl\",\"source_state\":null}"));
     DONE(&cli, "report", "--json");
     ck_assert_ptr_nonnull(
         strstr(cli.out, "{\"section\":\"hosts\",\"source_host\":\"pier\",\"sessions\":1,"));

@@ -12,6 +12,7 @@
 #include "tools/cli/store_open.h"
 #include "tools/cmd/disk_probe.h"
 #include "tools/cmd/stale.h"
+#include "tools/import/changes.h"
 #include "tools/import/watcher.h"
 #include "tools/show/session_findings.h"
 
@@ -391,6 +392,62 @@ static int tell_damaged(void *arg, const char *name, bool users_write, const cha
     return 0;
 }
 
+/* ---- The logs of agents ---- */
+
+#define SOURCES_SHOWN 20
+
+struct sources_unread {
+    struct doctor *doctor;
+    uint64_t count, bytes;
+    char oldest[ANNAL_TIME_BYTES];
+};
+
+static int tell_source(void *arg, const annal_row *row)
+{
+    struct sources_unread *unread = arg;
+    char bytes[HUMAN_BYTES];
+    uint64_t missing = (uint64_t)row->values[1].integer;
+    if (unread->count == 0)
+        snprintf(unread->oldest, sizeof unread->oldest, "%.*s", ANNAL_FMT(row->values[2].bytes));
+    unread->bytes += missing;
+    if (unread->count++ < SOURCES_SHOWN)
+        tell(unread->doctor, "source", NULL, "%s not imported, written until %.*s: %.*s",
+             human_bytes(bytes, missing), ANNAL_FMT(row->values[2].bytes),
+             ANNAL_FMT(row->values[0].bytes));
+    return 0;
+}
+
+/* Report how far the imports of the logs are unread. */
+static annal_status check_sources(struct doctor *doctor, annal_index *index, annal_error *err)
+{
+    struct sources_unread unread = {.doctor = doctor};
+    char count[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    annal_status status = changes_unread(doctor->store, index, tell_source, &unread, err);
+    if (status == ANNAL_OK && unread.count > 0)
+        tell(doctor, "sources", NULL, "%s log%s with %s not imported yet, the oldest of %s",
+             human_count(count, unread.count), unread.count == 1 ? "" : "s",
+             human_bytes(bytes, unread.bytes), unread.oldest);
+    return status;
+}
+
+/* Report whether a process watches the logs of agents, if logs were imported into the store. */
+static void check_watch(struct doctor *doctor)
+{
+    struct watcher watcher;
+    struct buf imports = {0};
+    char name[HOLDER_BYTES], since[ANNAL_TIME_BYTES];
+    const char *store = annal_store_path(doctor->store);
+    if (watcher_find(store, &watcher)) {
+        annal_time_format(watcher.since_us, since);
+        tell(doctor, "watch", NULL, "%s watches the logs of agents, since %s",
+             annal__lock_holder_name(watcher.pid, name), since);
+    } else if (annal__buf_printf(&imports, "%s/imports.jsonl", store) >= 0 &&
+               annal__buf_cstr(&imports) != NULL && access(imports.ptr, F_OK) == 0) {
+        tell(doctor, "watch", NULL, "no process watches the logs of agents: run 'annal watch'");
+    }
+    annal__buf_done(&imports);
+}
+
 static annal_status check_index(struct doctor *doctor, annal_error *err)
 {
     struct buf path = {0};
@@ -423,6 +480,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
         status = check_runs(doctor, index, err);
     if (status == ANNAL_OK)
         status = check_snapshots(doctor, index, err);
+    if (status == ANNAL_OK)
+        status = check_sources(doctor, index, err);
     annal_index_close(index);
     annal__buf_done(&path);
     return status;
@@ -572,26 +631,6 @@ static int check_disk(struct doctor *doctor)
                             strerror(failed));
     print_probe(doctor, &probe);
     return EXIT_DONE;
-}
-
-/* ---- The logs of agents ---- */
-
-/* Report whether a process watches the logs of agents, if logs were imported into the store. */
-static void check_watch(struct doctor *doctor)
-{
-    struct watcher watcher;
-    struct buf imports = {0};
-    char name[HOLDER_BYTES], since[ANNAL_TIME_BYTES];
-    const char *store = annal_store_path(doctor->store);
-    if (watcher_find(store, &watcher)) {
-        annal_time_format(watcher.since_us, since);
-        tell(doctor, "watch", NULL, "%s watches the logs of agents, since %s",
-             annal__lock_holder_name(watcher.pid, name), since);
-    } else if (annal__buf_printf(&imports, "%s/imports.jsonl", store) >= 0 &&
-               annal__buf_cstr(&imports) != NULL && access(imports.ptr, F_OK) == 0) {
-        tell(doctor, "watch", NULL, "no process watches the logs of agents: run 'annal watch'");
-    }
-    annal__buf_done(&imports);
 }
 
 /* ---- The command ---- */

@@ -9,6 +9,7 @@
 #include "tools/cli/store_open.h"
 #include "tools/cmd/import_found.h"
 #include "tools/export/bundle.h"
+#include "tools/import/changes.h"
 #include "tools/import/deleted.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
@@ -481,7 +482,8 @@ static int import_logs(struct work *work, const struct logs *logs)
     bool end = exit_status != EXIT_DONE;
     progress_begin(&work->progress, "import", logs->bytes);
     work->unchanged = unchanged_open(work->store);
-    qsort(logs->all, logs->count, sizeof *logs->all, compare_logs);
+    if (logs->count > 0)
+        qsort(logs->all, logs->count, sizeof *logs->all, compare_logs);
     for (size_t i = 0; i < logs->count && !end; i++) {
         if (i > 0)
             store_wait_anew(work->args, work->store);
@@ -527,12 +529,13 @@ static void print_first_pass(void *arg, size_t logs)
     say("following %s log%s; Ctrl-C ends it", human_count(count, logs), logs == 1 ? "" : "s");
 }
 
-static int follow(struct work *work, int signals)
+static int follow(struct work *work, annal_index *index, int signals)
 {
     char *store = store_path(work->args);
     struct follow_totals totals = {0};
     const struct follow_options options = {
         .store = work->store,
+        .index = index,
         .store_path = store,
         .places = &work->places,
         .finds = work->finds,
@@ -635,9 +638,11 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
         work->deleted =
             signals >= 0 || args_has(work->args, "again") ? NULL : deleted_open(work->store);
     if (work->owners != NULL)
-        exit_status = signals >= 0 ? follow(work, signals) : import_logs(work, logs);
+        exit_status = signals >= 0 ? follow(work, index, signals) : import_logs(work, logs);
     if (work->events > 0 && !work->follows)
         catch_up_wholly(index);
+    if (work->owners != NULL && !work->follows && changes_note(work->store, index, &err) < 0)
+        exit_status = fail_error(&err);
     deleted_close(work->deleted);
     if (owners_failure(work->owners) != NULL)
         say("import: records that other sessions of the store already contain may have been "
@@ -649,6 +654,17 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     if (lock >= 0)
         close(lock);
     return store_close(work->store, exit_status);
+}
+
+static bool has_sessions(const struct args *args)
+{
+    struct buf events = {0};
+    char *path = store_path(args);
+    bool has = path != NULL && annal__buf_printf(&events, "%s/events", path) >= 0 &&
+               annal__buf_cstr(&events) != NULL && access(events.ptr, F_OK) == 0;
+    annal__buf_done(&events);
+    annal__free(path);
+    return has;
 }
 
 /* Import from work->places into the store; create the store if it is missing. Return the exit
@@ -669,17 +685,20 @@ static int import_places(struct work *work)
     annal__free(counts);
     bool any = found == EXIT_DONE || (found == EXIT_REFUSED && logs.count > 0);
     int exit_status = any ? EXIT_DONE : found;
-    bool works = any && !args_has(work->args, "dry-run");
+    /* without any log, what happened to the logs of a store may still be written */
+    bool works = (any || (found == EXIT_REFUSED && !work->follows && has_sessions(work->args))) &&
+                 !args_has(work->args, "dry-run");
     if (works && work->follows)
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
     if (work->follows)
         find_logs_done(&logs); /* free the list of logs: follow_logs() finds the logs itself */
-    if (works && exit_status == EXIT_DONE)
+    if (works && exit_status <= EXIT_REFUSED)
         exit_status = work_in_store(work, &logs, signals);
     exit_status = found > exit_status ? found : exit_status;
     if (exit_status == EXIT_DONE && work->unknown > 0 && work->files == 0)
         exit_status = EXIT_REFUSED;
-    if (works && work->finds && !work->follows && !work->args->json && exit_status <= EXIT_REFUSED)
+    if (works && any && work->finds && !work->follows && !work->args->json &&
+        exit_status <= EXIT_REFUSED)
         print_next();
     if (signals >= 0)
         close(signals);

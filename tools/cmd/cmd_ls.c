@@ -8,6 +8,7 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
+#include "tools/import/changes.h"
 #include "tools/show/cost_note.h"
 #include "tools/show/session_rows.h"
 #include "tools/show/values.h"
@@ -24,9 +25,11 @@ enum {
     AT_PROJECT,
     AT_HOST,
     AT_PATH,
-    LS_COLUMNS = SESSION_COLUMN_COUNT + 7,
+    AT_SOURCE, /* what happened to its log */
+    LS_COLUMNS = SESSION_COLUMN_COUNT + 8,
     AT_BEFORE = LS_COLUMNS, /* on a terminal: the nearest ids before and after this id */
-    AT_AFTER
+    AT_AFTER,
+    AT_COPY /* whether the store has a copy of its deleted log */
 };
 
 /* time_from of a session whose newest event has an implausible time; its activity is taken from
@@ -34,12 +37,15 @@ enum {
 #define IMPLAUSIBLE "implausible"
 
 /* Conditions of the query. ?1 is the status, ?2 the agent, ?3 the model, ?4 and ?7 the times, ?5
- * the limit, ?8 the project. */
+ * the limit, ?8 the project, ?9 JSON
+ * of changes_look() if only lost sessions are listed. */
 #define ACTIVE     SESSION_ACTIVE("s")
 #define OF_AGENT   SESSION_FITS("s.agent_id", "?2")
 #define OF_MODEL   SESSION_FITS("s.model", "?3")
 #define IN_RANGE   SESSION_ACTIVE_IN("s", "?4", "?7")
 #define OF_PROJECT SESSION_OF_PROJECT("s", "?8")
+#define GONE       "SELECT value ->> 'session' FROM json_each(?9) WHERE value ->> 'lost'"
+#define IF_LOST    " (?9 IS NULL OR s.id IN (" GONE "))"
 
 /*
  * Choose the sessions and number them in the order of the list, with only the columns that this
@@ -50,7 +56,8 @@ static const char chosen[] =
     "WITH chosen AS MATERIALIZED (SELECT s.id, " ACTIVE " AS active, row_number() OVER"
     " (ORDER BY %s s.time_from IS '" SESSION_GUESSED "', " ACTIVE " DESC, s.id) AS place"
     " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"
-    " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " ORDER BY place%s)";
+    " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " AND" IF_LOST
+    " ORDER BY place%s)";
 
 static const char listed[] =
     ", listed AS (" SESSION_SELECT ","
@@ -76,9 +83,11 @@ static const char listed[] =
     "  AND type = 'import.unreadable'),"                                                           \
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
     "  AND type = 'import.unknown'), project, source_host, source_path,"                           \
+    " (SELECT state FROM source_states x WHERE x.session_id = listed.session_id),"                 \
     " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < session_id) END,"                 \
     " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id AND"                        \
-    "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END"
+    "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END,"       \
+    " session_id IN (" GONE " AND value ->> 'copy')"
 
 static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place";
 
@@ -141,7 +150,8 @@ static const struct column columns[LS_COLUMNS] = {
     {.name = "unknown_layouts"},
     {.name = "project", .title = "PROJECT", .flexible = true, .least = 12, .cut_left = true},
     {.name = "source_host", .title = "HOST", .spare = 7},
-    {.name = "source_path"}};
+    {.name = "source_path"},
+    {.name = "source_state"}};
 
 struct ls {
     const struct args *args;
@@ -154,7 +164,9 @@ struct ls {
     struct session_findings findings;
     int64_t now_us;
     bool terminal;
-    bool any; /* whether a session was printed */
+    struct buf lost;     /* JSON of changes_look(), with --lost */
+    struct buf restored; /* the first session whose log can be restored */
+    bool any;            /* whether a session was printed */
 };
 
 static void time_cell(struct ls *ls, const annal_value *value, const annal_value *from)
@@ -255,12 +267,14 @@ static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
         table_shown(ls->table, "%s", shown_count(text, (uint64_t)unreadable, "unreadable"));
     else if (refused > 0)
         table_shown(ls->table, "%s", shown_count(text, (uint64_t)refused, "refused"));
+    else if (annal__slice_is(row->values[AT_SOURCE].bytes, "deleted"))
+        table_shown(ls->table, "log deleted");
     else
         table_shown(ls->table, "ok");
     table_signed(ls->table, refused);
     table_signed(ls->table, unreadable);
     table_signed(ls->table, unknown);
-    for (int i = AT_PROJECT; i <= AT_PATH; i++)
+    for (int i = AT_PROJECT; i <= AT_SOURCE; i++)
         rows_cell(ls->table, &row->values[i]);
 }
 
@@ -288,6 +302,8 @@ static int print_row(void *arg, const annal_row *row)
             show_cost(ls, row);
     }
     health_cells(ls, row, findings);
+    if (row->values[AT_COPY].integer > 0 && ls->restored.len == 0)
+        (void)!annal__buf_append_slice(&ls->restored, row->values[SESSION_ID].bytes);
     table_row(ls->table);
     return 0;
 }
@@ -339,15 +355,15 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     int sort = fields_choice(args, "sort") < 0 ? 0 : fields_choice(args, "sort");
     struct buf sql = {0};
     fields_range(args, &range);
-    const annal_value params[] = {
-        string_value(args_get(args, "status")),
-        string_value(args_get(args, "agent")),
-        string_value(args_get(args, "model")),
-        time_or_null(range.since_us, since),
-        integer_value((int64_t)limit),
-        integer_value(ls->terminal),
-        time_or_null(range.until_us, until),
-        string_value(session_project(args_get(args, "project"), project))};
+    const annal_value params[] = {string_value(args_get(args, "status")),
+                                  string_value(args_get(args, "agent")),
+                                  string_value(args_get(args, "model")),
+                                  time_or_null(range.since_us, since),
+                                  integer_value((int64_t)limit),
+                                  integer_value(ls->terminal),
+                                  time_or_null(range.until_us, until),
+                                  string_value(session_project(args_get(args, "project"), project)),
+                                  text_or_null(annal__buf_slice(&ls->lost))};
     bool is_tree = args_has(args, "tree");
     annal_status status = annal__buf_printf(&sql, chosen, orders[sort].key, orders[sort].join,
                                             is_tree ? "" : " LIMIT ?5");
@@ -358,7 +374,7 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     else
         status =
             annal_sql(ls->index, annal__buf_slice(&sql),
-                      &(annal_sql_options){.params = params, .param_count = 8, .as_indexed = true},
+                      &(annal_sql_options){.params = params, .param_count = 9, .as_indexed = true},
                       print_row, ls, err);
     annal__buf_done(&sql);
     return status;
@@ -370,6 +386,16 @@ static annal_status print_note(struct ls *ls, annal_error *err)
         return annal__fail(err, ANNAL_ERR_NOMEM, "list the sessions: out of memory");
     const struct cost_scope scope = {.sessions = annal__buf_slice(&ls->without_price)};
     return cost_note_print(ls->index, &ls->signs, &scope, err);
+}
+
+/* Print the next thing to type after a list of lost sessions. */
+static void print_restore(struct ls *ls)
+{
+    if (ls->format == OUT_TABLE && ls->restored.len > 0)
+        printf("\nannal source restore %.*s    writes the log of the first of them again\n",
+               ANNAL_FMT(annal__buf_slice(&ls->restored)));
+    annal__buf_done(&ls->restored);
+    annal__buf_done(&ls->lost);
 }
 
 static int list(struct ls *ls, annal_store *store, uint64_t limit)
@@ -384,6 +410,8 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     annal_status status =
         session_findings_ask(ls->index, (annal_slice){0}, false, &ls->findings, &err);
+    if (status == ANNAL_OK && args_has(ls->args, "lost"))
+        status = changes_look(store, ls->index, &ls->lost, &err);
     if (status == ANNAL_OK)
         status = ask(ls, limit, &err);
     bool costs = status == ANNAL_OK && ls->terminal && table_shows(ls->table, SESSION_COST);
@@ -391,6 +419,7 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     if (costs)
         status = print_note(ls, &err);
     annal__buf_done(&ls->without_price);
+    print_restore(ls);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
         say("the store has no sessions yet");
     int exit_status = status < 0 ? fail_error(&err) : (int)status;
@@ -429,6 +458,7 @@ static const struct field fields[] = {
     OPTION("until", "T", FIELD_TIME, NULL, "active before this time"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "sort column, largest or newest first (active)",
                 .choices = SORTS),
+    FLAG("lost", NULL, "only sessions whose log was deleted by its agent or by hand"),
     FLAG("tree", NULL, "sub-agents and forks below their parent session"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of sessions", .least = 1),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (table)",
@@ -454,6 +484,11 @@ const struct command cmd_ls = {
              "began in it and ended in another directory, and no session began in it after\n"
              "that.\n"
              "\n"
+             "--lost lists the sessions whose log does not exist any more ('annal source restore'\n"
+             "writes it again, from the copy in the store). Where a file system is not mounted or\n"
+             "a directory cannot be read, nothing is known, so the session is not listed. HEALTH\n"
+             "is 'log deleted' once an import or 'annal watch' has noticed it.\n"
+             "\n"
              "Exit status: 1 if a listed session has a finding, or if a session cannot be\n"
              "read; a line names it.\n"
              "\n"
@@ -461,7 +496,7 @@ const struct command cmd_ls = {
              "begin no other session except its sub-agents. A terminal shows only these\n"
              "letters; append and delete need the whole id, which --json prints.",
     .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"
-                "  annal ls --tree\n"
+                "  annal ls --tree\n  annal ls --lost\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
     .fields = fields,
     .run = run};

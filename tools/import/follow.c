@@ -8,6 +8,7 @@
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
+#include "tools/import/changes.h"
 #include "tools/import/deleted.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
@@ -54,6 +55,8 @@
 #define COPY_US       ((int64_t)25000)
 #define COPY_PAUSE_US ((int64_t)100000)
 #define COPY_RETRY_US ((int64_t)10000000) /* pause in us after a copy that failed */
+#define SETTLE_US     ((int64_t)2000000)  /* pause in us before a change is noted as an event */
+#define SETTLE_PAUSE  20 /* pause after these notes, as a multiple of their duration */
 /*
  * maximum number of new paths that are searched one by one; if more appear, all places are searched
  */
@@ -128,10 +131,13 @@ struct follow {
     int64_t search_us;    /* time in us before which `search` has no effect */
     char **appeared;      /* paths that may be new logs, or directories with new logs */
     size_t appeared_count;
-    int64_t found_us; /* time of the next search for places of agents, in us */
-    int64_t check_us; /* time of the next check of all logs, in us */
-    bool ended;       /* whether a signal was received */
-    bool has_copied;  /* whether copies were written that are not synced yet */
+    int64_t found_us;   /* time of the next search for places of agents, in us */
+    int64_t check_us;   /* time of the next check of all logs, in us */
+    int64_t settled_us; /* time at which changes are noted, in us; INT64_MAX: nothing changed */
+    int64_t rested_us;  /* time before which changes are not noted, in us */
+    int64_t copies_ns;  /* mtime of the directory of the copies, which new generations change */
+    bool ended;         /* whether a signal was received */
+    bool has_copied;    /* whether copies were written that are not synced yet */
     /* whether the message was printed that inotify is not available, so that changes are found by
      * polling only */
     bool said_no_watch;
@@ -229,6 +235,28 @@ static uint64_t stamp_of(const char *path)
             stat(name, &st) == 0)
             add_stat(&stamp, beside[i], &st);
     return stamp | 1;
+}
+
+/* Note later what happened to the logs, SETTLE_US after the last of them was gone: rule 11. */
+static void settle(struct follow *follow, bool is_gone)
+{
+    int64_t due_us = annal__clock_monotonic_us() + SETTLE_US;
+    if (is_gone || follow->settled_us == INT64_MAX)
+        follow->settled_us = due_us > follow->rested_us ? due_us : follow->rested_us;
+}
+
+/* Note what happened to the logs. */
+static void note_settled(struct follow *follow, bool always)
+{
+    annal_error err = {0};
+    int64_t begun_us = annal__clock_monotonic_us();
+    if (!always && follow->settled_us > begun_us)
+        return;
+    if (changes_note(follow->options->store, follow->options->index, &err) < 0)
+        follow->exit_status = fail_error(&err);
+    int64_t done_us = annal__clock_monotonic_us();
+    follow->rested_us = done_us + SETTLE_PAUSE * (done_us - begun_us);
+    follow->settled_us = INT64_MAX;
 }
 
 static void note_change(struct follow *follow, struct followed *log)
@@ -637,6 +665,20 @@ static void keep_journals(struct followed *log)
                sizeof report->sessions[i].journal);
 }
 
+/* Find whether a generation began, which may be the end of another. */
+static void look_at_generations(struct follow *follow)
+{
+    char path[PATH_SIZE];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/sources", annal_store_path(follow->options->store));
+    if (stat(path, &st) < 0)
+        return;
+    int64_t copies_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+    if (copies_ns != follow->copies_ns)
+        settle(follow, false);
+    follow->copies_ns = copies_ns;
+}
+
 /* Copy a log. A failure is printed once, until a copy succeeds. */
 static void copy_now(struct follow *follow, struct followed *log, unsigned flags)
 {
@@ -659,6 +701,7 @@ static void copy_now(struct follow *follow, struct followed *log, unsigned flags
     log->copy_due_us = log->copied_us > now_us + COPY_US ? log->copied_us : now_us + COPY_US;
     if (settled && !failed && status != ANNAL_ERR_BUSY)
         copy_done(log);
+    look_at_generations(follow);
 }
 
 /* Record that a log must be copied after COPY_US; during the first pass, copy it now. */
@@ -964,6 +1007,12 @@ static void leave_deleted(struct follow *follow)
     }
 }
 
+static bool is_emptied(const struct followed *log)
+{
+    struct stat st;
+    return log->was_read && stat(log->path, &st) == 0 && st.st_size == 0;
+}
+
 /* Import the new part of a changed log. With last, import it to its end and close it. */
 static annal_status read_log(struct follow *follow, struct followed *log, bool last)
 {
@@ -974,7 +1023,10 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     log->is_changed = false;
     log->is_half = false;
     log->due_us = 0;
+    bool was_there = log->stamp != 0;
     log->stamp = stamp_of(log->path);
+    if ((log->stamp != 0) != was_there || is_emptied(log))
+        settle(follow, was_there);
     if (log->now.job != NULL) {
         change = import_change_of(log->now.job, log->path);
         if (change != IMPORT_SAME && !last && copy_first(follow, log))
@@ -1059,6 +1111,8 @@ static int64_t next_look(const struct follow *follow)
     int64_t next_us = follow->check_us < follow->due_us ? follow->check_us : follow->due_us;
     if (follow->search && follow->search_us < next_us)
         next_us = follow->search_us;
+    if (follow->settled_us < next_us)
+        next_us = follow->settled_us;
     return follow->options->finds && follow->found_us < next_us ? follow->found_us : next_us;
 }
 
@@ -1137,7 +1191,7 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
 
 int follow_logs(const struct follow_options *options, struct follow_totals *out_totals)
 {
-    struct follow follow = {.options = options};
+    struct follow follow = {.options = options, .settled_us = INT64_MAX};
     follow.live_max = find_live_max();
     follow.unchanged = options->recheck ? NULL : unchanged_open(options->store);
     follow.import = (struct import_options){
@@ -1163,6 +1217,7 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
          */
         unchanged_write(follow.unchanged);
         unchanged_forget(follow.unchanged);
+        note_settled(&follow, true);
         (void)malloc_trim(0);
         options->all_read(options->arg, follow.count);
     }
@@ -1171,9 +1226,12 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
         status = search_due(&follow);
         if (status >= 0)
             status = read_due(&follow);
+        note_settled(&follow, false);
     }
-    if (status >= 0 && all_read)
+    if (status >= 0 && all_read) {
         status = take_last(&follow);
+        note_settled(&follow, true);
+    }
     if (status < 0 && follow.exit_status == EXIT_DONE)
         follow.exit_status = fail_storage("import --follow: out of memory");
     sum_up(&follow, out_totals);

@@ -26,7 +26,10 @@
  *     its duration passes before the next copy of the log, up to COPY_PAUSE_US for a short copy. A
  *     log that was replaced is copied before it is imported again.
  * (10) A session that was deleted is left out from then on, unless the user wants it again. A log
- *     with lines of it is not copied.
+ *      with lines of it is not copied.
+ * (11) SETTLE_US after a log disappeared or appeared, or a generation of copies began, what
+ *      happened to all logs is noted in their sessions (changes.h). So a log that its agent deletes
+ *      and writes again at once was never gone.
  */
 #ifndef TOOLS_IMPORT_FOLLOW_H
 #define TOOLS_IMPORT_FOLLOW_H
@@ -41,6 +44,7 @@ struct follow_totals {
 
 struct follow_options {
     annal_store *store;
+    annal_index *index;
     const char *store_path;    /* path of the store, which is not searched for logs */
     struct log_places *places; /* places whose logs are followed */
     /* whether to add the places of agents that are installed later: log_places_find() */

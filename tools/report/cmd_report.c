@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
+#include "tools/import/changes.h"
 #include "tools/report/report.h"
 #include "tools/show/session_rows.h"
 #include "tools/show/values.h"
+#include "tools/source/copies.h"
+
+#include <inttypes.h>
 
 enum { ROWS_USUAL = 10 };
 
@@ -86,22 +91,59 @@ static int say_findings(struct report *report)
     return exit_status;
 }
 
+static int add_copy(void *arg, const struct copy *copy)
+{
+    struct buf *out = arg;
+    if (annal__json_check(copy->info, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
+        return 0;
+    return annal__buf_printf(
+        out, "%s[%.*s,%.*s,%d,%" PRIu64 ",%" PRIu64 "]", out->ptr[out->len - 1] == '[' ? "" : ",",
+        ANNAL_FMT(annal__json_member(copy->info, "path")),
+        ANNAL_FMT(annal__json_member(copy->info, "kind")), copy->newest, copy->bytes, copy->stored);
+}
+
+static int report_sources(struct report *report)
+{
+    annal_error err = {0};
+    struct buf *json = &report->sessions;
+    annal_status status = annal__buf_printf(json, "{\"copies\":[");
+    if (status == ANNAL_OK)
+        status = copies_each(report->store, (annal_slice){0}, true, add_copy, NULL, json, &err);
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(json, "],\"looked\":");
+    if (status == ANNAL_OK)
+        status = changes_look(report->store, report->index, json, &err);
+    if (status == ANNAL_OK)
+        status = annal__buf_append(json, "}", 1);
+    report->scope.sessions = annal__buf_slice(json);
+    return status < 0 ? fail_error(&err)
+                      : report_print(report_source_sections, report->index, &report->scope,
+                                     report->form, args_get(report->args, "to"));
+}
+
+static int report_what_sessions_did(struct report *report)
+{
+    int exit_status = name_sessions(report);
+    if (exit_status == 0)
+        exit_status = report_print(report_sections, report->index, &report->scope, report->form,
+                                   args_get(report->args, "to"));
+    return exit_status == 0 ? say_findings(report) : exit_status;
+}
+
 static int run(const struct args *args)
 {
     struct report report = {.args = args};
     read_scope(&report);
+    if (args->operand_count > 0 && args_has(args, "sources"))
+        return fail_usage("report --sources sums up all logs: omit SESSION");
     int exit_status = store_open(args, OPEN_READ, 0, &report.store);
     if (exit_status == 0)
         exit_status = collect(&report);
     if (exit_status == 0)
         exit_status = catch_up_open(report.store, &report.list, &report.index);
     if (exit_status == 0)
-        exit_status = name_sessions(&report);
-    if (exit_status == 0)
-        exit_status = report_print(report_sections, report.index, &report.scope, report.form,
-                                   args_get(args, "to"));
-    if (exit_status == 0)
-        exit_status = say_findings(&report);
+        exit_status =
+            args_has(args, "sources") ? report_sources(&report) : report_what_sessions_did(&report);
     annal_index_close(report.index);
     sessions_done(&report.list);
     annal__buf_done(&report.sessions);
@@ -122,6 +164,9 @@ static const struct field fields[] = {
                 .least = 1, .most = 100000),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (table)",
                 .choices = "table|jsonl|markdown|svg", .without = "json"),
+    OPTION_WITH("sources", NULL, FIELD_FLAG, NULL,
+                "instead, the logs of sessions: copies, and what happened to them",
+                .without = "agent|model|project|since|until|by"),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file"),
     FIELDS_END};
 
@@ -138,12 +183,17 @@ const struct command cmd_report = {
              "belong to no day. A cost that is unknown is '-', and not 0; the lines below the\n"
              "tables explain '~' and 'of 27%', and name the models without a price. With\n"
              "--json there is an object for each row, with its section. The exit status is 1\n"
-             "if one of these sessions has a finding: a line names it.",
+             "if one of these sessions has a finding: a line names it.\n"
+             "\n"
+             "--sources sums up the logs from which sessions were imported, by kind: their\n"
+             "number, the bytes of those with a copy, the copies and the bytes that these need\n"
+             "('annal source'), and how many logs are gone, shrank or were replaced.",
     .examples = "  annal report --since yesterday\n"
                 "  annal report sess_1 sess_2\n"
                 "  annal report --agent codex --since 7d\n"
                 "  annal report --since 2026-10-01 --until 2026-11-01 --by week\n"
                 "  annal report --since 30d --format markdown --to month.md\n"
+                "  annal report --sources\n"
                 "  annal report --format svg --to report.svg\n",
     .fields = fields,
     .run = run};

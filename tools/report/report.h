@@ -71,9 +71,10 @@ struct report_section {
     size_t count;
 };
 
-/* The sections of a report, and of a comparison, which needs a scope of two sessions; a name of
- * NULL ends them. */
-extern const struct report_section report_sections[], report_compare_sections[];
+/* The sections of a report; of a comparison, whose scope has two sessions; and of a report on logs,
+ * whose scope has JSON instead of sessions. A name of NULL ends them. */
+extern const struct report_section report_sections[], report_compare_sections[],
+    report_source_sections[];
 
 /* Run the SELECTs, and print the sections in this form, to the file `to` or, if it is NULL, to
  * stdout. Returns 0 or an exit status. */

@@ -204,6 +204,44 @@ const struct report_section report_sections[] = {
      .columns = {SESSIONS_COLUMNS}},
     {.name = NULL}};
 
+/* ---- Sources; ?1 has "copies", the files of copies.h, and "looked", of changes_look() ---- */
+
+#define SOURCES                                                                                    \
+    "WITH copies AS MATERIALIZED (SELECT value ->> 0 AS path, value ->> 1 AS kind,"                \
+    " value ->> 2 AS newest, value ->> 3 AS bytes, value ->> 4 AS stored"                          \
+    " FROM json_each(?1, '$.copies')),"                                                            \
+    " sources AS (SELECT path, max(kind) AS kind, sum(bytes) AS bytes, sum(copies) AS copies,"     \
+    "  sum(stored) AS stored, max(gone) AS gone, max(shrank) AS shrank, max(replaced) AS replaced" \
+    " FROM (SELECT path, kind, iif(newest, bytes, 0) AS bytes, 1 AS copies, stored, 0 AS gone,"    \
+    "   0 AS shrank, 0 AS replaced FROM copies"                                                    \
+    "  UNION ALL SELECT source_path, NULL, NULL, 0, 0, 0, 0, 0 FROM session_sources"               \
+    "   WHERE source_path <> ''"                                                                   \
+    "  UNION ALL SELECT value ->> 'path', NULL, NULL, 0, 0, 1, 0, 0"                               \
+    "   FROM json_each(?1, '$.looked') WHERE value ->> 'is' = 'gone'"                              \
+    "  UNION ALL SELECT path, kind, NULL, 0, 0, 0, shrank, replaced FROM source_logs)"             \
+    " GROUP BY path)"
+#define SOURCES_SUMS                                                                               \
+    " count(*), sum(bytes), sum(copies), sum(stored), sum(gone), sum(shrank), sum(replaced)"       \
+    " FROM sources"
+#define SOURCES_COLUMNS                                                                            \
+    {"sources", "SOURCES", .cell = CELL_COUNT}, {"bytes", "BYTES", .cell = CELL_COUNT},            \
+        {"copies", "COPIES", .cell = CELL_COUNT}, {"stored_bytes", "STORED", .cell = CELL_COUNT},  \
+        {"gone", "GONE", .cell = CELL_COUNT}, {"shrank", "SHRANK", .cell = CELL_COUNT},            \
+    {                                                                                              \
+        "replaced", "REPLACED", .cell = CELL_COUNT                                                 \
+    }
+
+const struct report_section report_source_sections[] = {
+    {.name = "total",
+     .title = "In all",
+     .sql = SOURCES " SELECT count(DISTINCT kind)," SOURCES_SUMS " LIMIT ?4",
+     .columns = {{"kinds", "KINDS", .cell = CELL_COUNT}, SOURCES_COLUMNS}},
+    {.name = "kinds",
+     .title = "Logs by kind",
+     .sql = SOURCES " SELECT kind," SOURCES_SUMS " GROUP BY kind ORDER BY 2 DESC, 1 LIMIT ?4",
+     .columns = {{"kind", "KIND", .cell = CELL_TEXT}, SOURCES_COLUMNS}},
+    {.name = NULL}};
+
 /* ---- Comparison of two sessions; ?1 contains both ids ---- */
 
 #define OF_A     "FILTER (WHERE session_id = ?1->>0)"

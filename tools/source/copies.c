@@ -34,6 +34,14 @@ static bool is_second_name(const struct walk *walk, const char *text, const stru
            other.st_ino == st->st_ino && other.st_dev == st->st_dev;
 }
 
+static uint64_t bytes_at_first_mark(const struct copies_file *file)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < file->count && file->records[i].kind != COPIES_MARK; i++)
+        bytes += file->records[i].bytes;
+    return bytes;
+}
+
 static int call(struct walk *walk, const char *text, const annal__source_name *name,
                 const struct copies_file *file)
 {
@@ -43,6 +51,7 @@ static int call(struct walk *walk, const char *text, const annal__source_name *n
                                               .generation = file->generation,
                                               .newest = name->generation == 0,
                                               .bytes = file->marked_bytes,
+                                              .began = bytes_at_first_mark(file),
                                               .stored = file->size,
                                               .mode = (mode_t)file->mark.mode,
                                               .mtime_ns = file->mark.mtime_ns,
@@ -119,6 +128,20 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
         (void)flock(walk.directory, LOCK_UN);
         status = annal__sources_each(store, session, walk_one, &walk, err);
     }
+    if (walk.directory >= 0)
+        close(walk.directory);
+    return status;
+}
+
+annal_status copies_one(annal_store *store, const char *name, copies_fn fn, void *arg,
+                        annal_error *err)
+{
+    struct walk walk = {
+        .store = store, .directory = -1, .all = true, .fn = fn, .arg = arg, .err = err};
+    annal__source_name parts;
+    annal_status status = annal__sources_open(store, LOCK_SH, &walk.directory, err);
+    if (status == ANNAL_OK && annal__sources_read_name(name, &parts))
+        status = walk_one(&walk, name, &parts);
     if (walk.directory >= 0)
         close(walk.directory);
     return status;

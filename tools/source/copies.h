@@ -33,6 +33,8 @@
  *     before anything is added to it, because a power cut may have lost a part.
  * (6) A generation refers to the generation before, and that one to its own, at most COPIES_DEEP
  *     times, and less often for large logs: then a generation has all of its bytes.
+ * (7) The file of an older generation gets the time 0 when the change after it was noted
+ *     (tools/import/changes.h).
  */
 #ifndef TOOLS_SOURCE_COPIES_H
 #define TOOLS_SOURCE_COPIES_H
@@ -88,6 +90,7 @@ struct copy {
     uint64_t generation;
     bool newest;
     uint64_t bytes;  /* size of the log, in bytes */
+    uint64_t began;  /* size of the log when the generation began, in bytes */
     uint64_t stored; /* size of its file, in bytes */
     mode_t mode;
     int64_t mtime_ns;
@@ -109,6 +112,10 @@ typedef int (*copies_fn)(void *arg, const struct copy *copy);
 typedef void (*copies_fault_fn)(void *arg, const char *name, const annal_error *err);
 annal_status copies_each(annal_store *store, annal_slice session, bool all, copies_fn fn,
                          copies_fault_fn fault, void *arg, annal_error *err);
+
+/* Call fn for one file of a copy, if it is valid. */
+annal_status copies_one(annal_store *store, const char *name, copies_fn fn, void *arg,
+                        annal_error *err);
 
 /* Receive the next bytes of a log. Return 0 to continue; copies_read() stops at any other value,
  * and returns it. */

@@ -1,4 +1,4 @@
--- pack core   version 15  database sessions.db
+-- pack core   version 16  database sessions.db
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
@@ -124,6 +124,41 @@ CREATE TABLE session_sources (
 CREATE VIEW session_latest_sources AS
     SELECT session_id, source_host, source_path FROM session_sources s
     WHERE seq = (SELECT max(seq) FROM session_sources o WHERE o.session_id = s.session_id);
+
+-- Changes of the logs of imported sessions. Such an event has the time of the event before it, so it
+-- changes no time of the session; noticed_at is when the change was noticed.
+CREATE TABLE source_events (
+    session_id    TEXT NOT NULL,
+    seq           INTEGER NOT NULL,
+    what          TEXT NOT NULL,    -- deleted, shrank, replaced, returned
+    path          TEXT,
+    kind          TEXT,             -- of the log: claude-code
+    generation    INTEGER,          -- of the copy with the bytes before
+    bytes_before  INTEGER,
+    bytes_after   INTEGER,
+    noticed_at    TEXT NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
+
+-- A log of a session to which something happened; gone: it was deleted, and has not returned.
+CREATE VIEW source_logs AS
+    SELECT session_id, path, max(kind) AS kind, sum(what = 'deleted') > sum(what = 'returned') AS gone,
+           sum(what = 'deleted') AS deleted, sum(what = 'shrank') AS shrank,
+           sum(what = 'replaced') AS replaced, max(noticed_at) AS noticed_at
+    FROM source_events GROUP BY session_id, path;
+
+-- One word for each of these sessions: deleted if none of its logs exists, as far as is known.
+CREATE VIEW source_states AS
+    SELECT session_id,
+           CASE WHEN max(gone) AND NOT EXISTS (
+                    SELECT 1 FROM session_sources s
+                    LEFT JOIN source_logs o ON o.session_id = s.session_id AND o.path = s.source_path
+                    WHERE s.session_id = l.session_id AND NOT coalesce(o.gone, 0))
+                THEN 'deleted'
+                WHEN sum(shrank) > 0 THEN 'shrank' WHEN sum(replaced) > 0 THEN 'replaced'
+                WHEN NOT max(gone) THEN 'returned' END AS state,
+           max(noticed_at) AS noticed_at
+    FROM source_logs l GROUP BY session_id;
 
 -- The project of each session: the directory in which it began, under its latest name. A directory
 -- was moved if a session began in it and ended in another directory, neither of them is within the

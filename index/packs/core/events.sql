@@ -35,6 +35,12 @@ UPDATE sessions SET total_tokens = NULL, total_cost_usd = NULL, cost_microusd = 
 WHERE id = :session;
 INSERT OR IGNORE INTO record_origins VALUES (:session, 'log ' || :session);
 
+-- on source.deleted, source.shrank, source.replaced, source.returned
+INSERT INTO source_events (session_id, seq, what, path, kind, generation, bytes_before, bytes_after,
+                           noticed_at)
+VALUES (:session, :seq, substr(:type, 8), $path, $kind, $generation, $bytes_before, $bytes_after,
+        COALESCE(annal_time($noticed_at), :ts));
+
 -- on session.updated
 UPDATE sessions SET
     flow_id = COALESCE($set::flow_id, $flow_id, flow_id),
@@ -92,6 +98,7 @@ DELETE FROM tool_calls WHERE session_id = :session;
 DELETE FROM usage_events WHERE session_id = :session;
 DELETE FROM session_directories WHERE session_id = :session;
 DELETE FROM session_sources WHERE session_id = :session;
+DELETE FROM source_events WHERE session_id = :session;
 DELETE FROM usage WHERE session_id = :session;
 DELETE FROM record_origins WHERE session_id = :session;
 DELETE FROM price_settings WHERE session_id = :session;
