@@ -504,6 +504,40 @@ def test_outline_and_turns_cover_every_event_of_a_session():
         assert ["claude-opus-4-5", 1] in [[name, 1] for name, _ in server.get("/facets")["model"]]
 
 
+def test_the_watch_and_what_happened_to_logs_are_answered():
+    def line(number):
+        return json.dumps({"type": "user", "uuid": f"u{number}", "sessionId": "s-1",
+                           "timestamp": "2026-03-01T10:00:00.000Z",
+                           "message": {"role": "user", "content": f"number {number}"}}) + "\n"
+    with Server() as server, tempfile.TemporaryDirectory() as place:
+        log = os.path.join(place, "s-1.jsonl")
+        with open(log, "w", encoding="ascii") as file:
+            file.write(line(1))
+        server.annal("import", "claude-code", place)
+        assert server.get("/watch") == {"watch": None, "unread": [], "sources": 0, "bytes": 0}
+        with open(log, "a", encoding="ascii") as file:
+            file.write(line(2))
+        answer = server.get("/watch")
+        assert (answer["sources"], answer["bytes"]) == (1, len(line(2))), answer
+        assert answer["unread"][0]["path"] == os.path.realpath(log)
+        assert server.get("/sessions/s-1")["source_state"] is None
+        os.unlink(log)
+        with open(os.path.join(place, "s-2.jsonl"), "w", encoding="ascii") as file:
+            file.write(line(3).replace("s-1", "s-2"))
+        server.annal("import", "claude-code", place)
+        row = next(row for row in server.get("/sessions")["sessions"] if row["session_id"] == "s-1")
+        assert row["source_state"] == "deleted" and row["source_noticed_at"] > "2026", row
+        assert server.get("/watch")["sources"] == 0
+        home = dict(os.environ, HOME=place)
+        watch = subprocess.Popen([ANNAL, "--store", server.store, "watch"], env=home, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(lambda: server.get("/watch")["watch"] is not None)
+            assert server.get("/watch")["watch"]["process"] == f"process {watch.pid}"
+        finally:
+            watch.terminate()
+            watch.wait()
+
+
 def test_state_and_difference_equal_the_output_of_the_command():
     with Server() as server:
         server.annal("import", "claude-code", os.path.join(DATA, "claude-code"))

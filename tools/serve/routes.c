@@ -85,6 +85,7 @@ const struct route routes[] = {
     {"GET", API "/diff", RIGHT_READ, QUEUE_SLOW, 0, ask_diff, " a b "},
     {"GET", API "/facets", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_facets, ""},
     {"GET", API "/info", RIGHT_READ, QUEUE_QUICK, 0, info_get, ""},
+    {"GET", API "/watch", RIGHT_READ, QUEUE_SLOW, 0, serve_watch_get, ""},
     {"GET", API "/schema", RIGHT_READ, QUEUE_SLOW, 0, ask_schema, ""},
     {"GET", API "/search", RIGHT_READ, QUEUE_SLOW, 0, ask_search,
      " q session* type* role tool since until order limit "},

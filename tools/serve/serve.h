@@ -97,6 +97,7 @@ void transfer_put(struct serve *serve, struct request *request);
 void transfer_received(struct serve *serve, struct request *request);
 void serve_verify_run(struct serve *serve, struct request *request);
 void serve_metrics_get(struct serve *serve, struct request *request);
+void serve_watch_get(struct serve *serve, struct request *request);
 void serve_proof_get(struct serve *serve, struct request *request);
 void serve_timeline_outline(struct serve *serve, struct request *request);
 void serve_timeline_tools(struct serve *serve, struct request *request);

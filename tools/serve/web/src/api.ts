@@ -25,6 +25,9 @@ export interface Session {
   findings: number;
   failed_requests?: number;
   unreadable_lines?: number;
+  source_state?: SourceState | null;
+  source_noticed_at?: string | null;
+  source_path?: string | null;
   working_directory?: string | null;
   git_branch?: string | null;
   input_tokens?: number;
@@ -33,6 +36,9 @@ export interface Session {
   cache_write_tokens?: number;
   tree?: Rollup;
 }
+
+/* The worst that happened to the logs of a session. */
+export type SourceState = 'deleted' | 'shrank' | 'replaced' | 'returned';
 
 /* A session with all its descendants. */
 export interface Rollup {
@@ -91,6 +97,13 @@ export interface Info {
   store: string;
   read_only: boolean;
   rights: string;
+}
+
+export interface Watch {
+  watch: { process: string; since: string } | null;
+  unread: { path: string; bytes: number; since: string }[];
+  sources: number;
+  bytes: number;
 }
 
 export interface SchemaTable {
@@ -209,6 +222,10 @@ export class Server implements Source {
 
   facets(): Promise<Facets> {
     return this.get('/facets');
+  }
+
+  watch(): Promise<Watch> {
+    return this.get('/watch');
   }
 
   info(): Promise<Info> {

@@ -33,6 +33,9 @@ function Gutter({ model, index, choose }: { model: Model; index: number; choose:
 const MOST_PROMPT = 3000;
 const MOST_PROMPT_LINES = 30;
 
+const sizes = (d: any): string => `${format.bytes(d.bytes_before ?? 0)} before, ${format.bytes(d.bytes_after ?? 0)} now`;
+const noticed = (d: any): string => (d.noticed_at ? `, noticed ${format.moment(Date.parse(d.noticed_at))}` : '');
+
 const NOTES: Record<string, (data: any) => string> = {
   'checkpoint.noted': (d) =>
     d.note === 'compaction'
@@ -42,6 +45,10 @@ const NOTES: Record<string, (data: any) => string> = {
   'session.paused': (d) => `Paused${d.reason ? `: ${d.reason}` : ''}`,
   'session.resumed': (d) => `Resumed${d.reason ? `: ${d.reason}` : ''}`,
   'session.ended': (d) => `Session ended${d.reason ? `: ${d.reason}` : ''}`,
+  'source.deleted': (d) => `Its log was deleted${noticed(d)}`,
+  'source.shrank': (d) => `Its log was cut short: ${sizes(d)}${noticed(d)}`,
+  'source.replaced': (d) => `Its log was replaced: ${sizes(d)}${noticed(d)}`,
+  'source.returned': (d) => `Its log exists again${noticed(d)}`,
   'session.status_changed': (d) => `Status: ${d.to}${d.reason ? `, ${d.reason}` : ''}`,
   'annal.gap': (d) => `Events ${d.first_seq} to ${d.last_seq ?? '?'} are missing: ${d.why}`,
   'artifact.stored': (d) => `Stored ${d.name ?? d.path ?? 'an artifact'}${d.bytes ? `, ${format.bytes(d.bytes)}` : ''}`,

@@ -22,6 +22,7 @@ import {
   Empty,
   Failure,
   Icon,
+  LogMark,
   read,
   useAnswer,
   useApp,
@@ -209,6 +210,7 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
           {s.working_directory && <span title={s.working_directory}>{format.lastPart(s.working_directory)}</span>}
           {s.git_branch && <span>{s.git_branch}</span>}
           {!s.time_from && <Ago time={s.last_activity_at} />}
+          <LogMark session={s} />
         </p>
       </div>
       <div class="session-buttons">
@@ -383,6 +385,14 @@ function Overview({
             <>
               <dt>directory</dt>
               <dd>{s.working_directory}</dd>
+            </>
+          )}
+          {s.source_path && (
+            <>
+              <dt>log</dt>
+              <dd>
+                {s.source_path} <LogMark session={s} />
+              </dd>
             </>
           )}
           {s.provider && (

@@ -5,7 +5,7 @@ import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
 import { FRESH_MS } from './model';
 import { go, link, replace, type Route } from './route';
-import { Agent, Ago, Empty, Failure, Icon, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
+import { Agent, Ago, Empty, Failure, Icon, LogMark, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
 import { useVirtual } from './virtual';
 
 const PAGE = 100;
@@ -167,6 +167,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
             </a>
             {s.fork_session_id && <span class="tag">fork at {format.count(s.fork_seq)}</span>}
             {fresh > 0 && <span class="tag new">{format.count(fresh)} new</span>}
+            <LogMark session={s} />
             {s.findings > 0 && <span class="tag bad">{format.plural(s.findings, 'finding')}</span>}
             {!!s.unreadable_lines && (
               <span class="tag bad" title="Lines of its log that could not be read">
@@ -291,6 +292,38 @@ function Filters({
         Group sub-agents and forks
       </label>
     </div>
+  );
+}
+
+/* Whether annal watch runs, and what is not imported yet. */
+function Watching() {
+  const { server } = useApp();
+  const [minute, setMinute] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setMinute((m) => m + 1), 60_000);
+    return () => clearInterval(timer);
+  }, []);
+  const { value } = useAnswer(() => server!.watch(), [minute]);
+  if (!value) return null;
+  const [oldest] = value.unread;
+  return (
+    <p class="watching">
+      {value.watch ? (
+        <>
+          <code>annal watch</code> runs since {format.moment(Date.parse(value.watch.since))}
+        </>
+      ) : (
+        <>
+          No <code>annal watch</code> runs
+        </>
+      )}
+      {oldest && (
+        <span title={value.unread.map((s) => `${s.path}: ${format.bytes(s.bytes)}`).join('\n')}>
+          {`; ${format.bytes(value.bytes)} of ${format.plural(value.sources, 'log')} not imported yet, the oldest of `}
+          {format.moment(Date.parse(oldest.since))}
+        </span>
+      )}
+    </p>
   );
 }
 
@@ -480,6 +513,7 @@ export function Sessions({ route }: { route: Route }) {
           </div>
         </div>
       </div>
+      {listed.current && <Watching />}
     </main>
   );
 }

@@ -2,7 +2,7 @@
 /* Common parts of all pages: data sources, small components, and keys. */
 import { createContext, type ComponentChildren } from 'preact';
 import { useContext, useEffect, useReducer, useRef, useState } from 'preact/hooks';
-import type { Info, Server, Source } from './api';
+import type { Info, Server, Session, Source } from './api';
 import * as format from './format';
 import type { Live } from './live';
 
@@ -117,6 +117,22 @@ export function Ago({ time }: { time: string }) {
       {format.ago(at)}
     </time>
   );
+}
+
+const GONE: Record<string, [label: string, title: string]> = {
+  deleted: ['log deleted', 'The log that it was imported from is gone. annal source restore writes it again'],
+  shrank: ['log cut short', 'Its log was cut short. annal source generations lists what it was before'],
+  replaced: ['log replaced', 'Its log has other content now. annal source generations lists what it was before'],
+};
+
+/* A mark for a session to whose log something happened. */
+export function LogMark({ session: s }: { session: Session }) {
+  const gone = GONE[s.source_state ?? ''];
+  return gone ? (
+    <span class="tag bad" title={`${gone[1]} (noticed ${format.moment(Date.parse(s.source_noticed_at ?? ''))})`}>
+      {gone[0]}
+    </span>
+  ) : null;
 }
 
 export function Failure({ text, retry }: { text: string; retry?: () => void }) {

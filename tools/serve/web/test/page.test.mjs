@@ -381,6 +381,26 @@ test('new events since the last visit are marked, in the list and in the session
   await own.close();
 });
 
+test('a session whose log was deleted is marked, and the list tells whether a watch runs', async () => {
+  const own = await newContext();
+  store.append('lost', [
+    { type: 'message.added', data: { id: 'l1', role: 'user', content: 'Where is the log?' } },
+    {
+      type: 'source.deleted',
+      data: { path: '/logs/lost.jsonl', bytes_before: 2048, bytes_after: 0, noticed_at: '2026-03-04T07:02:11.380214Z' },
+    },
+  ]);
+  const page = await open(own, server);
+  await page.waitForSelector('.watching >> text=No annal watch runs');
+  const row = page.locator('.row', { has: page.locator('[href="#/s/lost"]') });
+  assert.equal(await row.locator('.tag.bad').innerText(), 'log deleted');
+  await row.locator('.row-link').click();
+  await page.waitForSelector('.session-head .tag.bad');
+  assert.match(await page.locator('.note:not(.item)').innerText(), /^Its log was deleted, noticed /);
+  quiet(page);
+  await own.close();
+});
+
 test('all tabs share one stream, and another takes over', async () => {
   const own = await newContext();
   const streams = [];
