@@ -820,6 +820,94 @@ START_TEST(a_tree_of_very_many_sessions_is_not_pulled)
 }
 END_TEST
 
+/* Run `annal home take` with the epoch, in a store that has another history of the session. */
+static void take_with(const char *lie)
+{
+    fleet_do("UPDATE annal._homes SET store = NULL, until = '-infinity'");
+    fleet_do(lie);
+    CLI(&cli, NULL, "home", "take", "s1", url, "--as", "h2");
+    ck_assert_msg(cli.exit_status == 1, "%s: %d: %s", lie, cli.exit_status, cli.err);
+}
+
+START_TEST(no_false_place_of_a_database_is_believed)
+{
+    static const char *const places[] = {"9223372036854775807", "-1", "1000000", "4"};
+    static const char *const heads[] = {
+        "seq = -1", "seq = -9223372036854775807 - 1", "seq = 9223372036854775807",
+        "at = -5",  "at = 9223372036854775807",       "at = 1"};
+    char sql[700];
+    NEEDS_SERVER();
+    DONE(&cli, "ship", url, "--as", "h1");
+    DONE(&cli, "home", "take", "s1", url, "--as", "h1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":7}\n{\"type\":\"a\",\"data\":8}\n", "append", "s1",
+              "--store", second);
+    cli.store = second;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        snprintf(sql, sizeof sql,
+                 "UPDATE annal._heads SET seq = 3, at = 300; UPDATE annal._heads "
+                 "SET %s WHERE session = 's1'",
+                 heads[i]);
+        take_with(sql);
+    }
+    /* The database has its own max(), which the search path names first. */
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(sql, sizeof sql,
+                 "UPDATE annal._heads SET seq = 3, at = 300; DROP SCHEMA IF EXISTS evil CASCADE; "
+                 "CREATE SCHEMA evil; CREATE FUNCTION evil.f(bigint, bigint) RETURNS bigint "
+                 "LANGUAGE sql AS 'SELECT %s::bigint'; CREATE AGGREGATE evil.max(bigint) (sfunc = "
+                 "evil.f, stype = bigint, initcond = '%s'); ALTER DATABASE fleet SET search_path = "
+                 "evil, pg_catalog",
+                 places[i], places[i]);
+        take_with(sql);
+        ck_assert_msg(strstr(cli.err, "invalid data about the events that both have") != NULL,
+                      "%s: %s", places[i], cli.err);
+    }
+    fleet_do("ALTER DATABASE fleet RESET ALL; DROP SCHEMA evil CASCADE");
+    ck_assert_int_eq(cli_journals(&cli), 1);
+    DONE(&cli, "verify");
+}
+END_TEST
+
+/* The name of an artifact proves its content before it is written. */
+START_TEST(no_false_artifact_of_a_database_reaches_a_store)
+{
+    char path[300];
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "the content", "artifact", "put", "s1", "-", "--name", "one");
+    DONE(&cli, "ship", url, "--as", "h1");
+    fleet_do("ALTER TABLE annal.artifacts RENAME TO was; CREATE VIEW annal.artifacts AS SELECT hash"
+             ", 'other'::bytea AS bytes FROM annal.was");
+    cli.store = second;
+    CLI(&cli, NULL, "pull", "s1", "--from", url, "--store-name", "h1");
+    cli_assert_refused(&cli, 1, "has different content at the target");
+    snprintf(path, sizeof path, "%s/artifacts/s1", second);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    /* rows without an end are not added to the content */
+    fleet_do("CREATE OR REPLACE VIEW annal.artifacts AS SELECT hash, bytes FROM annal.was UNION ALL"
+             " SELECT hash, 'more'::bytea FROM annal.was, generate_series(1, 1000)");
+    DONE(&cli, "pull", "s1", "--from", url, "--store-name", "h1");
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
+/* The number of the oldest batch without rows alternates, and is never the last. */
+START_TEST(rows_that_are_never_built_are_not_awaited)
+{
+    NEEDS_SERVER();
+    DONE(&cli, "ship", url, "--as", "h1");
+    fleet_do("CREATE SEQUENCE annal.turn; DROP FUNCTION annal._fold_queued; CREATE FUNCTION "
+             "annal._fold_queued(bigint, "
+             "float8, OUT batches bigint, OUT seconds float8, OUT first bigint, OUT last bigint) "
+             "LANGUAGE sql AS $$ SELECT 1::bigint, 'NaN'::float8, 1 + nextval('annal.turn') % 2, "
+             "10::bigint $$");
+    CLI(&cli, NULL, "pull", "s1", "--from", url, "--store-name", "h1", "--tree", "--timeout", "1",
+        "--store", second);
+    cli_assert_refused(&cli, 3, "made no progress for 1 s");
+    DONE(&cli, "ship", url, "--as", "h1", "--timeout", "1", "--json");
+    ck_assert_msg(strstr(cli.out, "nan") == NULL, "%s", cli.out);
+}
+END_TEST
+
 /* ---- A server that speaks the protocol of PostgreSQL, and answers without an end ---- */
 
 /* A message: its kind, its length, and its bytes. */
@@ -872,8 +960,15 @@ static bool pg_row(int fd, const char *const *values, int count)
     return send(fd, row, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
+/* Send a message without an end. */
+static void pg_repeat(int fd, char kind, const void *bytes, size_t len)
+{
+    while (pg_send(fd, kind, bytes, len))
+        ;
+}
+
 /* Of one answer that is not like the others: 0: a row of a gigabyte; 1: rows without an end, small;
- * 2: the same as the first answer. */
+ * 2: the same as the first answer; 3: results without an end. */
 static void pg_endless(int fd, int what)
 {
     static const char *const origin[] = {
@@ -886,6 +981,8 @@ static void pg_endless(int fd, int what)
             ;
         return;
     }
+    if (what == 3)
+        pg_repeat(fd, 'C', "SELECT 1", 9);
     /* As many rows with a send as there is room for: the limit must come before the time is up. */
     size_t len = 0;
     while (len + 600 <= sizeof megabyte)
@@ -905,6 +1002,9 @@ static void pg_serve(int fd, const void *arg)
     char request[65536];
     (void)!recv(fd, request, sizeof request, 0);
     pg_send(fd, 'R', "\0\0\0\0", 4);
+    if (what >= 4) /* the greeting has no end */
+        pg_repeat(fd, what == 4 ? 'S' : 'N', what == 4 ? "p\0v" : "SNOTICE\0C00000\0Mhello\0",
+                  what == 4 ? 4 : 23);
     for (int i = 0; i < 5; i++)
         pg_send(fd, 'S', parameters[i], lens[i]);
     pg_send(fd, 'Z', "I", 1);
@@ -913,7 +1013,7 @@ static void pg_serve(int fd, const void *arg)
             pg_send(fd, '1', NULL, 0);
             pg_send(fd, '2', NULL, 0);
         }
-        bool is_odd = what == 2 ? i == 0 : i == 2;
+        bool is_odd = what >= 2 ? i == 0 : i == 2;
         pg_columns(fd, is_odd && what == 1 ? 8 : 1);
         if (is_odd)
             pg_endless(fd, what == 2 ? 1 : what);
@@ -928,16 +1028,20 @@ START_TEST(an_endless_answer_of_a_database_is_abandoned)
 {
     static const char *const says[] = {"the server sent a longer answer than any valid one",
                                        "another command is already in progress",
+                                       "the server sent a longer answer than any valid one",
+                                       "the server sent a longer answer than any valid one",
+                                       "the server sent a longer answer than any valid one",
                                        "the server sent a longer answer than any valid one"};
     char database[100];
     memset(megabyte, 'm', sizeof megabyte - 1);
-    for (int what = 0; what < 3; what++) {
+    for (int what = 0; what < 6; what++) {
         int port;
         pid_t pid = start_server(pg_serve, &what, &port);
         snprintf(database, sizeof database, "postgresql://u@127.0.0.1:%d/d?sslmode=disable", port);
         CLI(&cli, NULL, "pull", "x", "--from", database, "--store-name", "h1");
         ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%d %s", what, cli.err);
         ck_assert_msg(strstr(cli.err, says[what]) != NULL, "%d: %s", what, cli.err);
+        ck_assert_msg(strstr(cli.err, "NOTICE") == NULL, "%s", cli.err);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
@@ -970,10 +1074,13 @@ Suite *suite_hostile(void)
     tcase_add_test(cases, a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers);
 #endif
     tcase_add_test(cases, an_endless_answer_of_a_database_is_abandoned);
-    cases = suite_case(suite, "hostile", set_up_database, fleet_teardown);
+    cases = suite_case(suite, "hostile_database", set_up_database, fleet_teardown);
     tcase_set_timeout(cases, 300);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, no_false_answer_of_a_database_reaches_a_store);
     tcase_add_test(cases, a_tree_of_very_many_sessions_is_not_pulled);
+    tcase_add_test(cases, no_false_place_of_a_database_is_believed);
+    tcase_add_test(cases, no_false_artifact_of_a_database_reaches_a_store);
+    tcase_add_test(cases, rows_that_are_never_built_are_not_awaited);
     return suite;
 }

@@ -2,7 +2,6 @@
 #include "tools/ship/inspection.h"
 
 #include "journal/base/error.h"
-#include "journal/base/sha256.h"
 #include "journal/base/slice.h"
 #include "tools/cli/out.h"
 #include "tools/ship/shared.h"
@@ -213,15 +212,6 @@ static void look_for_absent(struct inspection *inspection, const struct referenc
     inspection->bad = true;
 }
 
-static bool has_hash(annal_slice content, const char *want)
-{
-    uint8_t sum[SHA256_BYTES];
-    char text[SHA256_TEXT_BYTES];
-    annal__sha256_of(content.ptr, content.len, sum);
-    annal__sha256_text(sum, text);
-    return strcmp(text, want) == 0;
-}
-
 static annal_status prove_artifact(struct inspection *inspection, const struct reference *same,
                                    size_t count)
 {
@@ -232,7 +222,7 @@ static annal_status prove_artifact(struct inspection *inspection, const struct r
         look_for_absent(inspection, same, count);
         status = ANNAL_OK;
     } else if (status >= 0) {
-        bool is_good = has_hash(annal__buf_slice(&content), same->sha256);
+        bool is_good = references_is_content(annal__buf_slice(&content), same->sha256);
         inspection->artifacts += is_good;
         inspection->bad = inspection->bad || !is_good;
         if (!is_good)

@@ -242,7 +242,8 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
                                                    &download->references, err);
 }
 
-/* Download the artifacts of the downloaded events. An artifact that the target lacks is skipped;
+/* Download the artifacts of the downloaded events. An artifact that the target lacks, or has with
+ * other content, is skipped;
  * annal pull may find it later. */
 static annal_status fetch_artifacts(const struct download *download, annal_error *err)
 {
@@ -250,15 +251,10 @@ static annal_status fetch_artifacts(const struct download *download, annal_error
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < download->references.count && status >= 0; i++) {
         const struct reference *reference = &download->references.all[i];
-        struct buf content = {0};
-        annal_artifact_info info;
-        status = decider->kind->fetch(decider->target, reference->sha256, &content, err);
-        if (status >= 0)
-            status = annal_artifact_put(decider->store, annal_slice_of(reference->session),
-                                        annal__buf_slice(&content), &info, err);
-        if (status == ANNAL_ERR_NOTFOUND)
+        status = references_fetch(annal_slice_of(reference->session), reference->sha256,
+                                  decider->store, decider->kind, decider->target, err);
+        if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
             status = ANNAL_OK;
-        annal__buf_done(&content);
     }
     return status;
 }

@@ -2,9 +2,10 @@
 /*
  * PostgreSQL as a target. schema.sql, tables.sql, packs.sql and views.sql define its schema.
  *
- * (1) Every wait has a limit: quiet_ms for an answer (ten minutes for an upgrade of the schema); a
- *     server that exceeds it counts as unreachable. The server has the same limits for us, so a
- *     batch that we abandoned does not keep the heads locked.
+ * (1) Every wait has a limit: quiet_ms for an answer (ten minutes for a new schema), and one second
+ *     more for each ANSWER_BYTES_A_SECOND of the answer; a server that exceeds it counts as
+ *     unreachable. The server has the same limits for us, so a batch that we abandoned does not
+ *     keep the heads locked.
  * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that. The
  *     decider of shared sessions inserts its events instead, so that a stopped process delays other
  *     processes no longer than (1).
@@ -45,7 +46,10 @@ extern const char annal__sql_ship_schema[];
 /* maximum size of an answer that is kept in memory as a whole; the largest contains a home for each
  * session */
 #define ANSWER_BYTES_MAX ((uint64_t)256 << 20)
-enum { UPGRADE_QUIET_MS = 600000, REST_ROWS_MAX = 100000 };
+/* maximum size of all that a server sends before the connection is established */
+#define GREETING_BYTES_MAX    ((uint64_t)256 << 10)
+#define ANSWER_BYTES_A_SECOND 65536 /* slower answers are abandoned */
+enum { UPGRADE_QUIET_MS = 600000, REST_ROWS_MAX = 100000, RESULTS_MAX = 5000, SERVER_BYTES = 2000 };
 
 /* ---- Failures ---- */
 
@@ -64,9 +68,10 @@ static annal_status fail_lost(const struct ship_target *target, annal_error *err
     const char *why = PQerrorMessage(target->conn);
     while (*why == '\n' || *why == ' ')
         why++;
+    if (*why == '\0')
+        why = "the connection was lost";
     return annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: %.*s", target->name,
-                       *why != '\0' ? (int)strcspn(why, "\n") : 22,
-                       *why != '\0' ? why : "the connection was lost");
+                       (int)strcspn(why, "\n"), why);
 }
 
 static annal_status fail_result(const struct ship_target *target, const PGresult *result,
@@ -87,25 +92,6 @@ static annal_status fail_result(const struct ship_target *target, const PGresult
 
 /* ---- Statements with a limit for each wait ---- */
 
-static annal_status wait_for(struct ship_target *target, short events, int64_t until_us,
-                             annal_error *err)
-{
-    struct pollfd fd = {.fd = PQsocket(target->conn), .events = events};
-    int64_t left_ms = (until_us - annal__clock_monotonic_us()) / 1000;
-    int ready = fd.fd < 0 ? -1 : poll(&fd, 1, left_ms > 0 ? (int)left_ms : 0);
-    if (ready < 0 && errno == EINTR && fd.fd >= 0)
-        return ANNAL_OK;
-    if (ready == 0)
-        return annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: no answer for %d s", target->name,
-                           (target->quiet_ms + 999) / 1000);
-    return ready > 0 ? ANNAL_OK : fail_lost(target, err);
-}
-
-static int64_t time_limit(const struct ship_target *target)
-{
-    return annal__clock_monotonic_us() + (int64_t)target->quiet_ms * 1000;
-}
-
 /* Count the bytes that the server has sent, including the overhead of TLS. */
 static uint64_t bytes_sent(const struct ship_target *target)
 {
@@ -118,35 +104,74 @@ static uint64_t bytes_sent(const struct ship_target *target)
     return target->taken + (ioctl(fd, FIONREAD, &waiting) == 0 ? (uint64_t)waiting : 0);
 }
 
-/* Let libpq read. ANNAL_ERR_BUSY or another failure if the server has then sent more than end
- * bytes, counted from the start of the connection (rule 3). */
-static annal_status take_input(struct ship_target *target, uint64_t end, annal_error *err)
+/* The limits of an answer: its beginning, as a time and as the number of bytes that the server had
+ * sent by then, and the number that it may have sent at its end. */
+struct answer {
+    int64_t from_us;
+    uint64_t from, end;
+};
+
+static struct answer begin_answer(const struct ship_target *target, uint64_t bytes_max)
+{
+    uint64_t from = bytes_sent(target);
+    return (struct answer){annal__clock_monotonic_us(), from, from + bytes_max};
+}
+
+/* Wait for the socket, within the time for the answer (rule 1). */
+static annal_status wait_for(struct ship_target *target, short events, const struct answer *answer,
+                             annal_error *err)
+{
+    struct pollfd fd = {.fd = PQsocket(target->conn), .events = events};
+    uint64_t sent = fd.fd < 0 ? 0 : bytes_sent(target);
+    int64_t more_ms =
+        sent > answer->from ? (int64_t)((sent - answer->from) * 1000 / ANSWER_BYTES_A_SECOND) : 0;
+    int64_t left_ms =
+        target->quiet_ms + more_ms - (annal__clock_monotonic_us() - answer->from_us) / 1000;
+    int ready = fd.fd < 0 ? -1 : poll(&fd, 1, left_ms > 0 ? (int)left_ms : 0);
+    if (ready < 0 && errno == EINTR && fd.fd >= 0)
+        return ANNAL_OK;
+    if (ready == 0)
+        return annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: no answer for %d s", target->name,
+                           (target->quiet_ms + 999) / 1000);
+    if (ready > 0 && left_ms < 0)
+        return annal__fail(err, ANNAL_ERR_BUSY,
+                           "ship to %s: the answer has no end after %" PRId64 " s", target->name,
+                           (target->quiet_ms + more_ms + 999) / 1000);
+    return ready > 0 ? ANNAL_OK : fail_lost(target, err);
+}
+
+static annal_status refuse_long(const struct ship_target *target, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_LIMIT,
+                       "ship to %s: the server sent a longer answer than any valid one",
+                       target->name);
+}
+
+/* Let libpq read. ANNAL_ERR_BUSY or another failure if the server has then sent more bytes than the
+ * answer may have (rule 3). */
+static annal_status take_input(struct ship_target *target, const struct answer *answer,
+                               annal_error *err)
 {
     uint64_t sent = bytes_sent(target);
-    if (sent <= end) {
+    if (sent <= answer->end) {
         target->taken = sent;
         if (PQconsumeInput(target->conn) == 0)
             return fail_lost(target, err);
         sent = bytes_sent(target);
     }
-    return sent <= end
-               ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_LIMIT,
-                             "ship to %s: the server sent a longer answer than any valid one",
-                             target->name);
+    return sent <= answer->end ? ANNAL_OK : refuse_long(target, err);
 }
 
 /* Send the queued data, and read what the server sends in the meantime, because it may explain a
  * failure. */
 static annal_status flush(struct ship_target *target, annal_error *err)
 {
-    uint64_t end = bytes_sent(target) + ANSWER_BYTES_MAX;
-    int64_t until_us = time_limit(target);
+    const struct answer answer = begin_answer(target, ANSWER_BYTES_MAX);
     for (int left; (left = PQflush(target->conn)) != 0;) {
         annal_status status =
-            left < 0 ? fail_lost(target, err) : wait_for(target, POLLIN | POLLOUT, until_us, err);
+            left < 0 ? fail_lost(target, err) : wait_for(target, POLLIN | POLLOUT, &answer, err);
         if (status >= 0)
-            status = take_input(target, end, err);
+            status = take_input(target, &answer, err);
         if (status < 0)
             return status;
     }
@@ -157,13 +182,12 @@ static annal_status flush(struct ship_target *target, annal_error *err)
 static annal_status next_result(struct ship_target *target, uint64_t bytes_max, PGresult **out,
                                 annal_error *err)
 {
-    uint64_t end = bytes_sent(target) + bytes_max;
-    int64_t until_us = time_limit(target);
+    const struct answer answer = begin_answer(target, bytes_max);
     annal_status status = flush(target, err);
     while (status >= 0 && PQisBusy(target->conn)) {
-        status = wait_for(target, POLLIN, until_us, err);
+        status = wait_for(target, POLLIN, &answer, err);
         if (status >= 0)
-            status = take_input(target, end, err);
+            status = take_input(target, &answer, err);
     }
     if (status >= 0)
         *out = PQgetResult(target->conn);
@@ -176,6 +200,7 @@ static annal_status finish(struct ship_target *target, PGresult **out, annal_err
 {
     PGresult *last = NULL, *result = NULL;
     annal_status status;
+    int results = 0;
     while ((status = next_result(target, ANSWER_BYTES_MAX, &result, err)) >= 0 && result != NULL) {
         ExecStatusType kind = PQresultStatus(result);
         if (kind == PGRES_COPY_IN) {
@@ -186,6 +211,10 @@ static annal_status finish(struct ship_target *target, PGresult **out, annal_err
         last = result;
         if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK) {
             status = fail_result(target, result, err);
+            break;
+        }
+        if (++results > RESULTS_MAX) {
+            status = refuse_long(target, err);
             break;
         }
     }
@@ -225,10 +254,16 @@ static annal_status check_commit(const struct ship_target *target, PGresult *res
 
 /* ---- Connecting ---- */
 
-static annal_status find_name(struct ship_target *target, const char *url, annal_error *err)
+/* The servers of a URL: lists with commas. */
+struct servers {
+    char host[SERVER_BYTES], hostaddr[SERVER_BYTES], port[SERVER_BYTES];
+};
+
+static annal_status find_name(struct ship_target *target, const char *url, struct servers *out,
+                              annal_error *err)
 {
     char *why = NULL;
-    const char *host = "", *port = "", *database = "";
+    const char *host = "", *port = "", *database = "", *hostaddr = "";
     PQconninfoOption *options = PQconninfoParse(url, &why);
     if (options == NULL) {
         why = why != NULL ? why : strdup("out of memory");
@@ -240,13 +275,20 @@ static annal_status find_name(struct ship_target *target, const char *url, annal
     for (const PQconninfoOption *option = options; option->keyword != NULL; option++) {
         const char *value = option->val != NULL ? option->val : "";
         host = strcmp(option->keyword, "host") == 0 ? value : host;
+        hostaddr = strcmp(option->keyword, "hostaddr") == 0 ? value : hostaddr;
         port = strcmp(option->keyword, "port") == 0 ? value : port;
         database = strcmp(option->keyword, "dbname") == 0 ? value : database;
     }
     snprintf(target->name, sizeof target->name, "%s%s%s/%s", host, port[0] != '\0' ? ":" : "", port,
              database);
+    bool fits = snprintf(out->host, SERVER_BYTES, "%s", host) < SERVER_BYTES &&
+                snprintf(out->hostaddr, SERVER_BYTES, "%s", hostaddr) < SERVER_BYTES &&
+                snprintf(out->port, SERVER_BYTES, "%s", port) < SERVER_BYTES;
     PQconninfoFree(options);
-    return ANNAL_OK;
+    return fits ? ANNAL_OK
+                : annal__fail(err, ANNAL_ERR_INVALID,
+                              "ship: the PostgreSQL URL has more than %d bytes of servers",
+                              SERVER_BYTES - 1);
 }
 
 /* Ignore notices such as "… already exists, skipping". */
@@ -256,28 +298,94 @@ static void ignore_notice(void *arg, const PGresult *notice)
     (void)notice;
 }
 
-static annal_status connect_to(struct ship_target *target, const char *url, annal_error *err)
+/* Copy the item `index` of a list, or its only item; "" for an empty list. Returns false after the
+ * last item. */
+static bool item_of(const char *list, int index, char out[SERVER_BYTES])
 {
-    char quiet_s[16], quiet_ms[16];
-    snprintf(quiet_s, sizeof quiet_s, "%d", (target->quiet_ms + 999) / 1000 + 1);
+    const char *at = list;
+    out[0] = '\0';
+    for (int i = 0; i < index && strchr(list, ',') != NULL; i++) {
+        at += strcspn(at, ",");
+        if (*at == '\0')
+            return false;
+        at++;
+    }
+    snprintf(out, SERVER_BYTES, "%.*s", (int)strcspn(at, ","), at);
+    return index == 0 || strchr(list, ',') != NULL;
+}
+
+/* Return whether the URL has a server `index`, and its host, address and port. */
+static bool server_of(const struct servers *servers, int index, struct servers *out)
+{
+    bool has_host = item_of(servers->host, index, out->host);
+    bool has_address = item_of(servers->hostaddr, index, out->hostaddr);
+    (void)item_of(servers->port, index, out->port);
+    return has_host || has_address;
+}
+
+/* Let libpq connect. PQconnectdb() would read without a limit what the server sends. */
+static annal_status await_connection(struct ship_target *target, annal_error *err)
+{
+    const struct answer answer = begin_answer(target, GREETING_BYTES_MAX);
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    annal_status status = ANNAL_OK;
+    uint64_t sent;
+    while (status >= 0 && state != PGRES_POLLING_OK) {
+        if (state == PGRES_POLLING_FAILED || PQstatus(target->conn) == CONNECTION_BAD)
+            return fail_lost(target, err);
+        status = wait_for(target, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, &answer, err);
+        sent = status >= 0 ? bytes_sent(target) : 0;
+        target->taken = sent;
+        if (sent > answer.end)
+            status = refuse_long(target, err);
+        if (status >= 0)
+            state = PQconnectPoll(target->conn);
+    }
+    return status;
+}
+
+static annal_status connect_one(struct ship_target *target, const char *url,
+                                const struct servers *server, annal_error *err)
+{
+    char quiet_ms[16];
     snprintf(quiet_ms, sizeof quiet_ms, "%d", target->quiet_ms);
     /* A parameter in the URL takes precedence over one listed before "dbname". */
-    const char *const names[] = {
-        "connect_timeout",           "tcp_user_timeout", "keepalives_idle", "target_session_attrs",
-        "fallback_application_name", "dbname",           "client_encoding", NULL};
-    const char *const values[] = {quiet_s,      quiet_ms, "10",   "read-write",
-                                  "annal ship", url,      "UTF8", NULL};
-    target->conn = PQconnectdbParams(names, values, 1);
+    const char *const names[] = {"tcp_user_timeout",
+                                 "keepalives_idle",
+                                 "target_session_attrs",
+                                 "fallback_application_name",
+                                 "dbname",
+                                 "client_encoding",
+                                 "host",
+                                 "hostaddr",
+                                 "port",
+                                 NULL};
+    const char *const values[] = {quiet_ms, "10",         "read-write",     "annal ship", url,
+                                  "UTF8",   server->host, server->hostaddr, server->port, NULL};
+    PQfinish(target->conn);
+    target->taken = 0;
+    target->conn = PQconnectStartParams(names, values, 1);
     if (target->conn == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship to %s: out of memory", target->name);
-    if (PQstatus(target->conn) != CONNECTION_OK)
-        return fail_lost(target, err);
+    PQsetNoticeReceiver(target->conn, ignore_notice, NULL);
+    return await_connection(target, err);
+}
+
+/* Connect to the first server of the URL that answers. */
+static annal_status connect_to(struct ship_target *target, const char *url,
+                               const struct servers *servers, annal_error *err)
+{
+    struct servers server;
+    annal_status status = ANNAL_ERR_BUSY;
+    for (int i = 0; status == ANNAL_ERR_BUSY && server_of(servers, i, &server); i++)
+        status = connect_one(target, url, &server, err);
+    if (status < 0)
+        return status;
     const char *encoding = PQparameterStatus(target->conn, "server_encoding");
     if (encoding == NULL || strcmp(encoding, "UTF8") != 0)
         return annal__fail(err, ANNAL_ERR_REFUSED,
                            "ship to %s: the encoding of the database is %s, but must be UTF8",
                            target->name, encoding != NULL ? encoding : "unknown");
-    PQsetNoticeReceiver(target->conn, ignore_notice, NULL);
     PQsetnonblocking(target->conn, 1);
     return ANNAL_OK;
 }
@@ -382,9 +490,10 @@ static annal_status postgres_open(const struct ship_where *options, bool to_writ
     target->store = options->store;
     target->is_deciding = options->store != NULL && strcmp(options->store, SHARED_STORE) == 0;
     target->quiet_ms = (int)options->quiet_ms;
-    status = find_name(target, options->url, err);
+    struct servers servers;
+    status = find_name(target, options->url, &servers, err);
     if (status >= 0)
-        status = connect_to(target, options->url, err);
+        status = connect_to(target, options->url, &servers, err);
     if (status >= 0)
         status = check_schema(target, to_write, err);
     if (status < 0) {
@@ -409,6 +518,13 @@ static bool read_number(const PGresult *result, int row, int column, int64_t *ou
     *out = outside_signed(&field);
     *out = outside_end(&field) ? *out : 0;
     return outside_end(&field);
+}
+
+double postgres_seconds(const PGresult *result, int row, int column)
+{
+    static const double most = 1e12;
+    double seconds = strtod(postgres_text(result, row, column), NULL);
+    return seconds > -most && seconds < most ? seconds : 0; /* neither infinite nor NaN */
 }
 
 uint64_t postgres_number(const PGresult *result, int row, int column)
@@ -443,8 +559,8 @@ annal_status postgres_refuse(const char *what, annal_error *err)
 }
 
 /* Call fn with each row of the result, until fn returns something other than ANNAL_OK. The
- * remaining rows are read and discarded, so that the connection can be used again; if they are more
- * than REST_ROWS_MAX, the connection is closed. */
+ * remaining rows are read and discarded, so that the connection can be used again, unless they are
+ * too many. */
 static annal_status each_row(struct ship_target *target, postgres_row_fn fn, void *arg,
                              annal_error *err)
 {
@@ -452,12 +568,15 @@ static annal_status each_row(struct ship_target *target, postgres_row_fn fn, voi
     annal_status status = ANNAL_OK, answer = ANNAL_OK;
     annal_error ignored;
     int rest = 0;
+    uint64_t end = UINT64_MAX;
     PQsetSingleRowMode(target->conn);
     while ((status = next_result(target, ROW_BYTES_MAX, &result, answer < 0 ? &ignored : err)) >=
                0 &&
-           result != NULL && rest < REST_ROWS_MAX) {
+           result != NULL && rest < REST_ROWS_MAX && target->taken <= end) {
         ExecStatusType kind = PQresultStatus(result);
         rest += answer != ANNAL_OK;
+        if (rest == 1)
+            end = target->taken + ANSWER_BYTES_MAX;
         if (kind == PGRES_SINGLE_TUPLE && answer == ANNAL_OK)
             answer = fn(arg, result, err);
         else if (kind != PGRES_SINGLE_TUPLE && kind != PGRES_TUPLES_OK && answer == ANNAL_OK)

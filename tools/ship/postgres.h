@@ -43,6 +43,7 @@ struct ship_target {
  * text is ""; if the text is not a 64-bit number, the number is 0. */
 const char *postgres_text(const PGresult *result, int row, int column);
 uint64_t postgres_number(const PGresult *result, int row, int column);
+double postgres_seconds(const PGresult *result, int row, int column); /* 0 unless finite */
 
 /*
  * Read a required value of a result: a session id from `column`, or a struct place from three

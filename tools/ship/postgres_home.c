@@ -14,7 +14,7 @@ static void read_home(const PGresult *result, int row, int column, struct home *
 {
     snprintf(out->store, sizeof out->store, "%s", postgres_text(result, row, column));
     out->epoch = postgres_number(result, row, column + 1);
-    out->seconds_left = strtod(postgres_text(result, row, column + 2), NULL);
+    out->seconds_left = postgres_seconds(result, row, column + 2);
 }
 
 /* Make this store the home of a session. The server gives up after the same time as this process,
@@ -154,13 +154,11 @@ static annal_status head(struct ship_target *target, const char *session, struct
         postgres_run(target, "SELECT seq, h, at FROM " ITS_HEAD("$2"), values, 2, &result, err);
     if (status < 0)
         return status;
-    bool found = PQntuples(result) == 1;
     *out_head = (struct place){0};
-    if (found)
-        *out_head = (struct place){postgres_number(result, 0, 0), postgres_number(result, 0, 1),
-                                   postgres_number(result, 0, 2)};
+    if (PQntuples(result) == 1 && !postgres_place(result, 0, 0, out_head))
+        status = postgres_refuse("the last event of a session", err);
     PQclear(result);
-    return ANNAL_OK;
+    return status;
 }
 
 /* Find the last of these events that is part of the history ending with this head, a row of key,
@@ -185,6 +183,11 @@ static annal_status find_shared(struct ship_target *target, const PGresult *head
         where, 3, arrays, 2, &result, err);
     if (status >= 0)
         *out_seq = postgres_number(result, 0, 0);
+    bool is_one = *out_seq == 0;
+    for (size_t i = 0; i < count && !is_one; i++)
+        is_one = events[i].seq == *out_seq;
+    if (status >= 0 && !is_one)
+        status = postgres_refuse("the events that both have", err);
     PQclear(result);
     return status;
 }

@@ -66,7 +66,7 @@ static annal_status take_span(void *arg, const PGresult *row, annal_error *err)
     snprintf(out->first_day, sizeof out->first_day, "%s", postgres_text(row, 0, 1));
     snprintf(out->last_day, sizeof out->last_day, "%s", postgres_text(row, 0, 2));
     out->seq = postgres_number(row, 0, 3);
-    return ANNAL_OK;
+    return ANNAL_END;
 }
 
 static annal_status find_span(struct ship_target *target, const char *session, struct span *out,
@@ -167,7 +167,7 @@ static annal_status take_fork_h(void *arg, const PGresult *row, annal_error *err
     annal_session_info *info = arg;
     (void)err;
     info->fork_h = postgres_number(row, 0, 0);
-    return ANNAL_OK;
+    return ANNAL_END;
 }
 
 /* Find the hash of the event at the fork point, in the parent session. */
@@ -255,7 +255,7 @@ static annal_status take_content(void *arg, const PGresult *row, annal_error *er
     if (text_of(row, 0).len > SHIP_ARTIFACT_BYTES_MAX)
         return postgres_refuse("an artifact", err);
     return annal__buf_append_slice(content->out, text_of(row, 0)) == ANNAL_OK
-               ? ANNAL_OK
+               ? ANNAL_END
                : annal__fail(err, ANNAL_ERR_NOMEM, "pull: out of memory");
 }
 

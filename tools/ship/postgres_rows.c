@@ -34,7 +34,7 @@ static annal_status ask_rows(struct ship_target *target, const char *sql, struct
     if (status < 0)
         return status;
     *out = (struct ship_rows){.batches = strtoull(postgres_text(result, 0, 0), NULL, 10),
-                              .seconds = strtod(postgres_text(result, 0, 1), NULL),
+                              .seconds = postgres_seconds(result, 0, 1),
                               .first = strtoull(postgres_text(result, 0, 2), NULL, 10),
                               .last = strtoull(postgres_text(result, 0, 3), NULL, 10)};
     PQclear(result);
@@ -63,14 +63,15 @@ annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err
     int64_t went_on_us = annal__clock_monotonic_us();
     annal_status status = postgres_make_rows(target, 0, &left, err);
     const uint64_t last = left.last;
+    uint64_t first = left.first; /* the highest until now */
     while (status >= 0 && left.first != 0 && left.first <= last) {
-        const uint64_t first = left.first;
         status = postgres_make_rows(target, 0, &left, err);
         if (status < 0)
             return status;
-        if (left.first != first)
+        if (left.first > first) {
+            first = left.first;
             went_on_us = annal__clock_monotonic_us();
-        else if (annal__clock_monotonic_us() - went_on_us >= (int64_t)target->quiet_ms * 1000)
+        } else if (annal__clock_monotonic_us() - went_on_us >= (int64_t)target->quiet_ms * 1000)
             return annal__fail(err, ANNAL_ERR_BUSY,
                                "ship to %s: another process, which builds the rows of sessions, "
                                "made no progress for %d s",

@@ -10,6 +10,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/export/staging.h"
+#include "tools/ship/references.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -415,17 +416,9 @@ static int fetch_artifact(void *arg, annal_slice path)
     const char *at = path.ptr + strlen("artifacts/");
     const annal_slice session = {at, (size_t)((const char *)memchr(at, '/', path.len) - at)};
     char name[ANNAL_SHA256_TEXT_BYTES] = "";
-    struct buf content = {0};
-    annal_artifact_info info;
     memcpy(name, session.ptr + session.len + 1, sizeof name - 1);
-    annal_status status = pull->options->kind->fetch(pull->target, name, &content, pull->err);
-    if (status >= 0)
-        status = annal_artifact_put(pull->staging.store, session, annal__buf_slice(&content), &info,
-                                    pull->err);
-    if (status >= 0 && strcmp(info.sha256, name) != 0)
-        status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
-                             "artifact %s has different content at the target", name);
-    annal__buf_done(&content);
+    annal_status status = references_fetch(session, name, pull->staging.store, pull->options->kind,
+                                           pull->target, pull->err);
     if (status != ANNAL_ERR_NOTFOUND)
         return status;
     fetching->missing++;

@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/sha256.h"
 #include "tools/cli/out.h"
 
 #include <stdio.h>
@@ -77,5 +78,30 @@ annal_status references_send(struct references *references, annal_store *store,
         if (!has)
             status = send_one(&all[i], store, kind, target, &has, err);
     }
+    return status;
+}
+
+bool references_is_content(annal_slice content, const char *sha256)
+{
+    uint8_t sum[SHA256_BYTES];
+    char text[SHA256_TEXT_BYTES];
+    annal__sha256_of(content.ptr, content.len, sum);
+    annal__sha256_text(sum, text);
+    return strcmp(text, sha256) == 0;
+}
+
+annal_status references_fetch(annal_slice session, const char *sha256, annal_store *store,
+                              const struct ship_kind *kind, struct ship_target *target,
+                              annal_error *err)
+{
+    struct buf content = {0};
+    annal_artifact_info info;
+    annal_status status = kind->fetch(target, sha256, &content, err);
+    if (status >= 0 && !references_is_content(annal__buf_slice(&content), sha256))
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "artifact %s has different content at the target", sha256);
+    if (status >= 0)
+        status = annal_artifact_put(store, session, annal__buf_slice(&content), &info, err);
+    annal__buf_done(&content);
     return status;
 }

@@ -28,4 +28,13 @@ annal_status references_send(struct references *references, annal_store *store,
                              const struct ship_kind *kind, struct ship_target *target,
                              annal_error *err);
 
+/* Return whether the content has this SHA-256. */
+bool references_is_content(annal_slice content, const char *sha256);
+
+/* Fetch an artifact from the target, and put it into the store if the content is right.
+ * ANNAL_ERR_NOTFOUND: the target lacks the artifact. */
+annal_status references_fetch(annal_slice session, const char *sha256, annal_store *store,
+                              const struct ship_kind *kind, struct ship_target *target,
+                              annal_error *err);
+
 #endif

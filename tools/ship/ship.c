@@ -50,6 +50,8 @@ struct ship {
     struct ship_rows rows; /* batches whose rows are not built yet, at the last check */
     /* without follow: number of the last batch for whose rows the command waits before it ends */
     uint64_t rows_last;
+    /* the highest number of a first batch without rows until now: less is no progress */
+    uint64_t rows_first;
     int64_t rows_us;    /* time of the last progress in building rows */
     int64_t shipped_us; /* without follow: time when the last event was shipped; 0 before */
     struct progress progress;
@@ -387,7 +389,6 @@ static annal_status renew(struct ship *ship, annal_error *err)
 static annal_status make_rows(struct ship *ship, annal_error *err)
 {
     const struct ship_kind *kind = ship->options->kind;
-    const uint64_t first = ship->rows.first;
     if (kind->make_rows == NULL)
         return ANNAL_END;
     if (ship->shipped_us == 0)
@@ -397,14 +398,17 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
         return status;
     if (ship->rows_last == 0)
         ship->rows_last = ship->rows.last;
-    if (ship->rows.first != first)
+    bool is_further = ship->rows.first > ship->rows_first;
+    if (is_further) {
+        ship->rows_first = ship->rows.first;
         ship->rows_us = annal__clock_monotonic_us();
+    }
     if (rows_are_made(ship) || annal__clock_monotonic_us() - ship->rows_us >=
                                    (int64_t)ship->options->target.quiet_ms * 1000)
         return ANNAL_END;
     ship->progress.total = 0;
     progress_set(&ship->progress, ship->rows_last + 1 - ship->rows.first, "batches without rows");
-    return ship->rows.first == first ? pause_for(ship, ROWS_AGAIN_MS, err) : ANNAL_OK;
+    return is_further ? ANNAL_OK : pause_for(ship, ROWS_AGAIN_MS, err);
 }
 
 /* Wait a moment for the second sender. In that time its shipments must not be changed, so the tail

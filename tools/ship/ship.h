@@ -230,11 +230,12 @@ struct shipments {
     uint64_t here;                 /* number of sessions in the store, at the last survey */
     /* number of sessions that are not shipped, for a reason that was printed */
     uint64_t stopped;
-    uint64_t bytes; /* approximate size of the events to send, in bytes */
+    uint64_t bytes;    /* approximate size of the events to send, in bytes */
+    uint64_t reported; /* number of sessions that the target reported, in the current survey */
 };
 
-/* Maximum number of sessions that a target may report. */
-enum { SHIPMENTS_MAX = 4000000 };
+/* Maximum number of sessions of a store that are shipped, and that a target may report. */
+enum { SHIPMENTS_MAX = 4000000, SHIPMENTS_REPORTED_MAX = 4 * SHIPMENTS_MAX };
 
 /* Find the shipment of a session, or create it. Returns NULL if memory ran out. */
 struct shipment *shipment_of(struct shipments *shipments, annal_slice session);

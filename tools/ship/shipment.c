@@ -164,12 +164,14 @@ static annal_status take_head(void *arg, annal_slice session, const struct place
                               annal_error *err)
 {
     struct shipments *shipments = arg;
-    if (!shipment_is_wanted(shipments, session))
-        return ANNAL_OK;
-    if (shipments->count >= SHIPMENTS_MAX && shipment_find(shipments, session) == NULL)
+    bool is_full = shipments->count >= SHIPMENTS_MAX && shipment_find(shipments, session) == NULL;
+    if (shipments->reported++ >= SHIPMENTS_REPORTED_MAX ||
+        (is_full && shipment_is_wanted(shipments, session)))
         return annal__fail(err, ANNAL_ERR_LIMIT,
                            "ship: the target reports more than %d sessions of this store",
-                           SHIPMENTS_MAX);
+                           is_full ? SHIPMENTS_MAX : SHIPMENTS_REPORTED_MAX);
+    if (!shipment_is_wanted(shipments, session))
+        return ANNAL_OK;
     struct shipment *shipment = shipment_of(shipments, session);
     if (shipment == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
@@ -251,7 +253,7 @@ annal_status shipments_survey(struct shipments *shipments, const struct ship_kin
                               struct ship_target *target, annal_error *err)
 {
     struct survey survey = {.shipments = shipments, .err = err};
-    shipments->bytes = shipments->here = 0;
+    shipments->bytes = shipments->here = shipments->reported = 0;
     while (shipment_take(shipments) != NULL)
         ;
     (void)shipments_each(shipments, forget_head, NULL);
