@@ -15,11 +15,10 @@
 static const struct format {
     const char *name;
     int (*export)(struct export *export);
-} formats[] = {{"jsonl", jsonl_export},
-               {"markdown", markdown_export},
-               {"otlp", otlp_export},
-               {"bundle", NULL},
-               {"html", NULL}};
+    const char *sql;
+} formats[] = {{"jsonl", jsonl_export, NULL}, {"markdown", markdown_export, NULL},
+               {"otlp", otlp_export, NULL},   {"bundle", NULL, NULL},
+               {"html", NULL, NULL},          {"atif", select_export, annal__sql_export_atif}};
 
 /* Return whether the format writes all sessions into one file at once. */
 static bool is_bundle(const struct format *format)
@@ -72,6 +71,8 @@ static int export_all(const struct args *args, const struct format *format, anna
     struct export export = {.store = store,
                             .many = list->count > 1,
                             .full = args_has(args, "full"),
+                            .tree = args_has(args, "tree"),
+                            .sql = format->sql,
                             .progress = &progress,
                             .bytes_done = &bytes_done};
     struct target target;
@@ -90,6 +91,7 @@ static int export_all(const struct args *args, const struct format *format, anna
         exit_status = export_one(args, format, &export);
     }
     progress_hide(&progress);
+    annal_index_close(export.index);
     int at_end = target_end(&target, exit_status == EXIT_DONE);
     exit_status = exit_status == EXIT_DONE ? at_end : exit_status;
     return exit_status == EXIT_DONE && export.damaged ? EXIT_REFUSED : exit_status;
@@ -112,8 +114,9 @@ static int run(const struct args *args)
     if (exit_status == EXIT_DONE && is_html(format) &&
         (args->operand_count != 1 || args_has(args, "at") || args_has(args, "full")))
         exit_status = fail_usage("--format html needs exactly one SESSION, and no --at or --full");
-    if (exit_status == EXIT_DONE && args_has(args, "tree") && !is_html(format))
-        exit_status = fail_usage("--tree needs --format html");
+    if (exit_status == EXIT_DONE && args_has(args, "tree") && !is_html(format) &&
+        format->sql == NULL)
+        exit_status = fail_usage("--tree needs --format html or atif");
     if (exit_status == EXIT_DONE && is_bundle(format) && !args_has(args, "to") &&
         isatty(STDOUT_FILENO))
         exit_status = fail_usage("a bundle is binary: use --to FILE to write it to a file");
@@ -130,11 +133,11 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (jsonl)",
-                .choices = "jsonl|markdown|otlp|bundle|html"),
+                .choices = "jsonl|markdown|otlp|bundle|html|atif"),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file, which appears when it is complete"),
     OPTION("at", "SEQ", FIELD_COUNT, NULL, "last event to export"),
     FLAG("full", NULL, "markdown: every event, and results in full"),
-    FLAG("tree", NULL, "html: include the sub-agents and forks of the session"),
+    FLAG("tree", NULL, "html, atif: include the sub-agents and forks"),
     RAW_OPTION,
     FIELDS_END};
 
@@ -163,6 +166,11 @@ const struct command cmd_export = {
              "html is one file that shows the session in any browser, without a server, as the\n"
              "page of 'annal serve' does: the conversation, and the state at each moment. It\n"
              "contains every event.\n"
+             "\n"
+             "atif is a trajectory for each session, one line of JSON in the Agent Trajectory\n"
+             "Interchange Format of Harbor, version 1.8: steps with messages, thoughts, calls,\n"
+             "results and tokens. A session without a message or a call is left out, with exit\n"
+             "status 1.\n"
              "\n"
              "Without SESSION all sessions of the store are written. A fork is written as one\n"
              "history, with its shared events. The exit status is 1 if events are damaged:\n"

@@ -30,7 +30,7 @@ _annal()
         local formats="jsonl csv table"
         [[ $verb == query || $verb == sql ]] && formats+=" parquet"
         [[ $verb == append || $verb == import || $verb == watch || $verb == convert || $verb == fork ]] && formats="jsonl msgpack"
-        [[ $verb == export ]] && formats="jsonl markdown otlp bundle html"
+        [[ $verb == export ]] && formats="jsonl markdown otlp bundle html atif"
         mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
         return
         ;;
