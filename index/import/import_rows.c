@@ -3,18 +3,15 @@
  * Reading the rows of a log that is a SQLite database, as lines for an importer.
  *
  * (1) The database is only read, in one transaction, which ends before anything is imported: its
- *     writers wait only while its rows are copied. If it cannot be read at its path (because of a
- *     write-ahead log without its index in a directory that we cannot write, or a journal that must
- *     be rolled back), it is first copied with its -wal and -journal.
+ *     writers wait only while its rows are copied.
  * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else. A
  *     SELECT that names a table or column that this database lacks is skipped.
  * (3) Every row is returned: the rows of tables that no SELECT reads follow after the SELECTs,
  *     except that the tables in the section "-- tables" come before all SELECTs.
  */
 #include "index/db/bound.h"
-#include "index/db/connect.h"
 #include "index/db/db.h"
-#include "index/db/patience.h"
+#include "index/import/foreign.h"
 #include "index/import/import.h"
 #include "index/sys/import.h"
 #include "journal/base/alloc.h"
@@ -28,22 +25,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#define WAIT_MS_USUAL 10000
 
 /* maximum size of a line in bytes; a value of SQLite may have a gigabyte, and its JSON several
  * times as much */
 #define ROW_BYTES_MAX ((size_t)4 << 30)
 
 struct rows {
-    sqlite3 *db;
-    struct patience patience;
-    uint32_t wait_ms;
+    struct foreign foreign;
+    sqlite3 *db; /* of foreign */
     struct bound bound;
     uint64_t bytes;     /* total size of the lines that were returned */
     uint64_t bytes_max; /* limit for bytes; 0: no limit */
-    bool damaged;
     struct buf line;
     struct name {
         struct name *next;
@@ -52,117 +44,6 @@ struct rows {
     annal__import_row_fn fn;
     void *arg;
 };
-
-/* ---- Opening ---- */
-
-static bool wants_a_copy(int rc)
-{
-    return (rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY;
-}
-
-static int begin_reading(struct rows *rows)
-{
-    return sqlite3_exec(rows->db, "BEGIN; SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
-}
-
-static int open_at(struct rows *rows, const char *path, int flags)
-{
-    int rc = annal__connect_open(annal__patience_vfs(&rows->patience), path, flags, &rows->db);
-    if (rc == SQLITE_OK) {
-        annal__patience_on(&rows->patience, rows->db);
-        sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        rc = begin_reading(rows);
-    }
-    if (rc == SQLITE_CORRUPT) { /* the file is incomplete: let SQLite read the pages that exist */
-        rows->damaged = true;
-        sqlite3_db_config(rows->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
-        sqlite3_exec(rows->db, "ROLLBACK; PRAGMA writable_schema = ON", NULL, NULL, NULL);
-        rc = begin_reading(rows);
-    }
-    return rc;
-}
-
-static annal_status copy_file(const char *from, const char *to, const char *suffix, bool *out_found,
-                              annal_error *err)
-{
-    struct buf source = {0}, target = {0};
-    char bytes[65536];
-    FILE *in = NULL, *out = NULL;
-    annal_status status = ANNAL_OK;
-    *out_found = false;
-    if (annal__buf_printf(&source, "%s%s", from, suffix) < 0 || annal__buf_cstr(&source) == NULL ||
-        annal__buf_printf(&target, "%s%s", to, suffix) < 0 || annal__buf_cstr(&target) == NULL) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy '%s': out of memory", from);
-        goto done;
-    }
-    in = fopen(source.ptr, "re");
-    if (in == NULL)
-        goto done;
-    *out_found = true;
-    out = fopen(target.ptr, "wxe");
-    for (size_t got; out != NULL && (got = fread(bytes, 1, sizeof bytes, in)) > 0;)
-        if (fwrite(bytes, 1, got, out) != got)
-            break;
-    if (out == NULL || ferror(in) || ferror(out) || fflush(out) != 0)
-        status = annal__fail_errno(err, "cannot copy '%s'", from);
-
-done:
-    if (in != NULL)
-        fclose(in);
-    if (out != NULL)
-        fclose(out);
-    annal__buf_done(&source);
-    annal__buf_done(&target);
-    return status;
-}
-
-static void remove_copy(const char *directory, const char *path)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        char name[160];
-        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        unlink(name);
-    }
-    rmdir(directory);
-}
-
-/* Copy the database with its -wal and -journal to a temporary directory, open the copy, and remove
- * the names of its files. */
-static annal_status open_copy(struct rows *rows, const char *path, int *out_rc, annal_error *err)
-{
-    char directory[] = P_tmpdir "/annal-import-XXXXXX", copy[sizeof directory + 16];
-    bool found = false;
-    if (mkdtemp(directory) == NULL)
-        return annal__fail_errno(err, "cannot make a temporary directory");
-    snprintf(copy, sizeof copy, "%s/log.db", directory);
-    annal_status status = copy_file(path, copy, "", &found, err);
-    if (status >= 0)
-        status = copy_file(path, copy, "-wal", &found, err);
-    if (status >= 0)
-        status = copy_file(path, copy, "-journal", &found, err);
-    if (status >= 0)
-        *out_rc = open_at(rows, copy, SQLITE_OPEN_READWRITE);
-    remove_copy(directory, copy);
-    return status;
-}
-
-static annal_status open_foreign(struct rows *rows, const char *path, annal_error *err)
-{
-    int rc = open_at(rows, path, SQLITE_OPEN_READONLY);
-    if (wants_a_copy(rc)) {
-        sqlite3_close(rows->db);
-        rows->db = NULL;
-        annal_status status = open_copy(rows, path, &rc, err);
-        if (status < 0)
-            return status;
-    }
-    if (rc == SQLITE_OK)
-        rc = annal__import_functions(rows->db);
-    if (rc == SQLITE_OK)
-        return ANNAL_OK;
-    return annal__db_fail(err, rows->db, rc, "cannot read this SQLite database");
-}
 
 /* ---- The SELECTs ---- */
 
@@ -421,10 +302,8 @@ annal_status annal__import_rows(annal_slice sql, const char *path, const annal_l
     size_t at = 0;
     if (limits == NULL)
         limits = &none;
-    rows.wait_ms = limits->wait_ms == 0 ? WAIT_MS_USUAL : limits->wait_ms;
-    annal_status status = annal__patience_init(&rows.patience, NULL, &rows.wait_ms, err);
-    if (status >= 0)
-        status = open_foreign(&rows, path, err);
+    annal_status status = annal__foreign_open(&rows.foreign, path, limits->wait_ms, err);
+    rows.db = rows.foreign.db;
     if (status >= 0) {
         annal__bound_begin(&rows.bound, rows.db, limits);
         rows.bound.each_row = true;
@@ -446,11 +325,10 @@ annal_status annal__import_rows(annal_slice sql, const char *path, const annal_l
         sqlite3_set_authorizer(rows.db, NULL, NULL);
     if (status == ANNAL_OK)
         status = give_other_tables(&rows, err);
-    if (status == ANNAL_OK && rows.damaged)
+    if (status == ANNAL_OK && rows.foreign.damaged)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "this SQLite database is cut short");
     annal__bound_end(&rows.bound);
-    sqlite3_close(rows.db);
-    annal__patience_done(&rows.patience);
+    annal__foreign_close(&rows.foreign);
     annal__buf_done(&rows.line);
     for (struct name *name = rows.read; name != NULL;) {
         struct name *next = name->next;

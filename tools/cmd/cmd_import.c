@@ -152,6 +152,8 @@ static void print_json(const struct work *work, const struct import_report *repo
         comma = ",";
     }
     fputs("]", stdout);
+    if (report->uncopied > 0)
+        printf(",\"uncopied\":%" PRIu64, report->uncopied);
     if (report->unchanged)
         fputs(",\"unchanged\":true", stdout);
     if (report->damaged) {
@@ -183,7 +185,7 @@ static void count(struct work *work, const struct import_report *report)
 {
     work->files++;
     work->same += report->unchanged ? 1 : 0;
-    work->uncopied += work->copies && report->session_count > 0 && !import_is_file(report);
+    work->uncopied += report->uncopied;
     work->lines += report->lines;
     work->skipped += report->blank + report->duplicate + report->unfinished;
     work->unfinished += report->unfinished;
@@ -202,10 +204,11 @@ static void print_totals(const struct work *work)
            human_count(skipped, work->skipped), human_count(events, work->events),
            work->events == 1 ? "" : "s");
     if (work->uncopied > 0)
-        printf("%s file%s %s, which 'annal source' does not copy\n",
-               human_count(files, work->uncopied), work->uncopied == 1 ? "" : "s",
-               work->uncopied == 1 ? "is a database or a directory"
-                                   : "are databases or directories");
+        printf(
+            "%s session%s not copied for 'annal source': which rows or files belong to %s is not "
+            "known\n",
+            human_count(files, work->uncopied), work->uncopied == 1 ? " is" : "s are",
+            work->uncopied == 1 ? "it" : "them");
     if (work->left_out > 0)
         printf("%s file%s or director%s could not be read, and %s left out\n",
                human_count(files, work->left_out), work->left_out == 1 ? "" : "s",
@@ -351,13 +354,18 @@ static void print_report(struct work *work, const struct import_report *report)
     count(work, report);
 }
 
-static annal_status copy(struct work *work, const struct log *log, const char *kind,
+static annal_status copy(struct work *work, const struct log *log, const struct importer *importer,
                          struct import_report *report, annal_error *err)
 {
     bool settled = true;
-    annal_status status =
-        import_copy(work->store, log->path, kind, report,
-                    IMPORT_COPY_WAIT | (report->unchanged ? IMPORT_COPY_IF_OLD : 0), &settled, err);
+    const struct import_copy copy = {.store = work->store,
+                                     .importer = importer,
+                                     .path = log->path,
+                                     .report = report,
+                                     .limits = &work->limits,
+                                     .flags = IMPORT_COPY_WAIT |
+                                              (report->unchanged ? IMPORT_COPY_IF_OLD : 0)};
+    annal_status status = import_copy(&copy, &settled, err);
     if (!settled)
         say("import '%s': the log is being written, so the store did not copy the log; 'annal "
             "watch' copies the log when no process writes to it",
@@ -394,7 +402,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     }
     work->kind = importer.kind;
     if (status >= 0 && importer.kind != NULL && work->copies)
-        status = copy(work, log, importer.kind, &report, &err);
+        status = copy(work, log, &importer, &report, &err);
     if (status >= 0 && importer.kind != NULL && !report.unchanged)
         unchanged_note(work->unchanged, &mark, &options, &importer, &report);
     if (report.container != NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal source: lists the copies of imported logs, and restores logs from them. */
+#include "index/sys/row_text.h"
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
@@ -9,8 +10,10 @@
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
 #include "tools/cli/verbs.h"
-#include "tools/import/importers.h"
+#include "tools/import/import.h"
 #include "tools/source/copies.h"
+#include "tools/source/copies_file.h"
+#include "tools/source/copies_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +35,22 @@ static annal_slice text_of(const struct copy *copy, const char *member, struct b
 
 static int64_t mtime_ns(const struct stat *st)
 {
-    return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
+    return copies_file_ns(st->st_mtim);
+}
+
+/* Return whether the log has the form, COPIES_ROWS or COPIES_FILES. */
+static bool has_form(const struct copy *copy, const char *form)
+{
+    return annal__slice_is(annal__json_inside(annal__json_member(copy->info, "form")), form);
+}
+
+static bool importer_of(const struct copy *copy, struct importer *out)
+{
+    char kind[64];
+    snprintf(kind, sizeof kind, "%.*s",
+             ANNAL_FMT(annal__json_inside(annal__json_member(copy->info, "kind"))));
+    *out = (struct importer){.kind = "", .sql = ANNAL_SLICE("")};
+    return importer_find(kind, out);
 }
 
 /* Compare the log with its copy by size and mtime. Return a word for the column STATE: kept,
@@ -41,10 +59,18 @@ static const char *state_of(const struct copy *copy, annal_slice path)
 {
     char name[4096];
     struct stat st;
+    struct importer importer;
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(path));
     if (stat(name, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR ? "deleted" : "unknown";
     bool same = (uint64_t)st.st_size == copy->bytes && mtime_ns(&st) == copy->mtime_ns;
+    if (annal__json_member(copy->info, "form").len > 0) {
+        (void)importer_of(copy, &importer);
+        same = import_copy_stat(&importer, name,
+                                has_form(copy, COPIES_ROWS) ? COPIES_ROWS : COPIES_FILES, &st,
+                                NULL) >= 0 &&
+               mtime_ns(&st) == copy->current_ns;
+    }
     return !copy->newest ? "old" : same ? "kept" : "changed";
 }
 
@@ -211,6 +237,108 @@ static int choose(void *arg, const struct copy *copy)
     return status;
 }
 
+static bool make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made)
+            return false;
+    }
+    return true;
+}
+
+/* ---- Logs that are not files ---- */
+
+static int write_text(void *arg, annal_slice bytes)
+{
+    return fwrite(bytes.ptr, 1, bytes.len, arg) == bytes.len ? 0 : ANNAL_ERR_IO;
+}
+
+/* Refuse to write where a database exists: it may have other sessions, and a write-ahead log of a
+ * database that was deleted would be applied to the new one. */
+static int refuse_database(const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-journal"};
+    char name[4096];
+    struct stat st;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        if (lstat(name, &st) == 0)
+            return fail_refused("source restore: '%s' exists, and a session is restored into a new "
+                                "database; --to FILE says where",
+                                name);
+    }
+    return EXIT_DONE;
+}
+
+static int build_database(const struct copy *copy, FILE *text, char *path)
+{
+    struct buf beside = {0};
+    annal_error err = {0};
+    const struct timespec times[2] = {
+        {.tv_nsec = UTIME_NOW},
+        {.tv_sec = copy->mtime_ns / 1000000000, .tv_nsec = copy->mtime_ns % 1000000000}};
+    int fd = -1, exit_status = EXIT_DONE;
+    if (annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
+        annal__buf_cstr(&beside) == NULL)
+        exit_status = fail_storage("restore a log: out of memory");
+    else if (!make_parents(path) ||
+             (fd = open(beside.ptr, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
+        exit_status = fail_storage("source restore: make '%s': %s", beside.ptr, strerror(errno));
+    else if (annal__row_text_build(text, beside.ptr, &err) < 0)
+        exit_status = fail_error(&err);
+    else if (fchmod(fd, copy->mode) < 0 || futimens(fd, times) < 0 || fsync(fd) < 0 ||
+             link(beside.ptr, path) < 0)
+        exit_status = fail_storage("source restore: write '%s': %s", path, strerror(errno));
+    if (fd >= 0) {
+        close(fd);
+        (void)unlink(beside.ptr);
+    }
+    annal__buf_done(&beside);
+    return exit_status;
+}
+
+static int write_files(const struct args *args, FILE *text, char *path, uint64_t *out_files)
+{
+    annal_error err = {0};
+    if (!make_parents(path) || (mkdir(path, 0700) < 0 && errno != EEXIST))
+        return fail_storage("source restore: make '%s': %s", path, strerror(errno));
+    return copies_files_restore(text, path, args_has(args, "force"), out_files, &err) < 0
+               ? fail_error(&err)
+               : EXIT_DONE;
+}
+
+/* Restore a log that is not a file. */
+static int write_other(const struct args *args, annal_store *store, const struct copy *copy,
+                       char *path, uint64_t *out_files, bool *out_earlier)
+{
+    annal_error err = {0};
+    annal_status status = ANNAL_OK;
+    bool is_database = has_form(copy, COPIES_ROWS);
+    int exit_status = is_database ? refuse_database(path) : EXIT_DONE;
+    FILE *text = tmpfile();
+    if (text == NULL)
+        exit_status = fail_storage("source restore: make a temporary file: %s", strerror(errno));
+    if (exit_status == EXIT_DONE &&
+        (status = copies_read(store, copy->name, copy->generation, write_text, text, &err)) < 0)
+        exit_status = err.status == 0 ? fail_storage("source restore: write a temporary file: %s",
+                                                     strerror(errno))
+                                      : fail_error(&err);
+    if (exit_status == EXIT_DONE) {
+        rewind(text);
+        exit_status = is_database ? build_database(copy, text, path)
+                                  : write_files(args, text, path, out_files);
+    }
+    if (text != NULL)
+        fclose(text);
+    *out_earlier = status == ANNAL_END;
+    return exit_status;
+}
+
+/* ---- Logs that are files ---- */
+
 struct writing {
     int fd;
     struct sha256 *sha256;
@@ -301,22 +429,18 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
 static void find_resume(const struct copy *copy, annal_slice session, struct buf *out)
 {
     struct importer importer;
-    struct buf kind = {0};
     size_t at = 0;
-    annal_slice name = text_of(copy, "kind", &kind);
-    annal_status status =
-        annal__buf_append_slice(&kind, name.ptr == kind.ptr ? (annal_slice){0} : name);
-    if (status >= 0 && annal__buf_cstr(&kind) != NULL && importer_find(kind.ptr, &importer)) {
-        for (annal_slice word; (word = importer_word(&importer, "resume", &at)).len > 0;)
-            (void)!annal__buf_printf(out, "%.*s ", ANNAL_FMT(word));
-        if (out->len > 0)
-            (void)!annal__buf_append_slice(out, session);
-    }
-    annal__buf_done(&kind);
+    if (!importer_of(copy, &importer))
+        return;
+    for (annal_slice word; (word = importer_word(&importer, "resume", &at)).len > 0;)
+        (void)!annal__buf_printf(out, "%.*s ", ANNAL_FMT(word));
+    if (out->len > 0)
+        (void)!annal__buf_append_slice(out, session);
 }
 
+/* sha256: of the file; "": the log is not a file. files: number of files of a directory. */
 static void print_restored(const struct args *args, const struct choice *choice, const char *path,
-                           const char *sha256)
+                           const char *sha256, uint64_t files)
 {
     struct buf resume = {0};
     char bytes[HUMAN_BYTES];
@@ -325,16 +449,29 @@ static void print_restored(const struct args *args, const struct choice *choice,
     if (args->json) {
         fputs("{\"path\":", stdout);
         out_json_string(annal_slice_of(path));
-        printf(",\"generation\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"sha256\":\"%s\",\"resume\":",
-               copy->generation, copy->bytes, sha256);
+        printf(",\"generation\":%" PRIu64 ",\"bytes\":%" PRIu64 ",", copy->generation, copy->bytes);
+        if (sha256[0] != '\0')
+            printf("\"sha256\":\"%s\",\"resume\":", sha256);
+        else if (files > 0)
+            printf("\"form\":\"files\",\"files\":%" PRIu64 ",\"resume\":", files);
+        else
+            fputs("\"form\":\"rows\",\"resume\":", stdout);
         if (resume.len > 0)
             out_json_string(annal__buf_slice(&resume));
         else
             fputs("null", stdout);
         fputs("}\n", stdout);
     } else {
-        printf("restored '%s': %s, generation %" PRIu64 ", SHA-256 %s\n", path,
-               human_bytes(bytes, copy->bytes), copy->generation, sha256);
+        if (sha256[0] != '\0')
+            printf("restored '%s': %s, generation %" PRIu64 ", SHA-256 %s\n", path,
+                   human_bytes(bytes, copy->bytes), copy->generation, sha256);
+        else if (files > 0)
+            printf("restored '%s': %" PRIu64 " file%s, generation %" PRIu64 "\n", path, files,
+                   files == 1 ? "" : "s", copy->generation);
+        else
+            printf("restored '%s': a database with the rows of session '%.*s', generation %" PRIu64
+                   "\n",
+                   path, ANNAL_FMT(choice->session), copy->generation);
         if (resume.len > 0)
             printf("resume the session with: %.*s\n", (int)resume.len, resume.ptr);
         if (choice->longer > 0)
@@ -375,7 +512,8 @@ static int restore(const struct args *args)
     annal_store *store = NULL;
     annal_error err = {0};
     struct buf path = {0};
-    char sha256[SHA256_TEXT_BYTES];
+    char sha256[SHA256_TEXT_BYTES] = "";
+    uint64_t files = 0;
     bool earlier = false;
     struct choice choice = {.session = annal_slice_of(args_get(args, "SESSION")),
                             .path = args_get(args, "log"),
@@ -391,12 +529,15 @@ static int restore(const struct args *args)
                                    ANNAL_FMT(choice.session));
     if (exit_status == EXIT_DONE)
         exit_status = find_place(args, &choice, &path);
-    if (exit_status == EXIT_DONE)
+    if (exit_status == EXIT_DONE && annal__json_member(choice.copy.info, "form").len > 0) {
+        exit_status = write_other(args, store, &choice.copy, path.ptr, &files, &earlier);
+    } else if (exit_status == EXIT_DONE) {
         exit_status = refuse_other(args, &choice.copy, path.ptr);
+        if (exit_status == EXIT_DONE)
+            exit_status = write_log(store, &choice.copy, path.ptr, sha256, &earlier);
+    }
     if (exit_status == EXIT_DONE)
-        exit_status = write_log(store, &choice.copy, path.ptr, sha256, &earlier);
-    if (exit_status == EXIT_DONE)
-        print_restored(args, &choice, path.ptr, sha256);
+        print_restored(args, &choice, path.ptr, sha256, files);
     if (exit_status == EXIT_DONE && earlier)
         exit_status = fail_refused("source restore: the end of the copy sources/%s is damaged, so "
                                    "the restored file '%s' contains an earlier state of the log",
@@ -417,7 +558,7 @@ static const struct field generations_fields[] = {
 
 static const struct field restore_fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session whose log it restores"),
-    OPTION("to", "FILE", FIELD_TEXT, NULL, "another file than the log's own"),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "another file or directory than the log's own"),
     OPTION("log", "PATH", FIELD_TEXT, NULL, "the path of the log, if there are several"),
     OPTION_WITH("generation", "N", FIELD_COUNT, NULL, "an older generation (the newest)",
                 .least = 1),
@@ -427,9 +568,10 @@ static const struct field restore_fields[] = {
 static const struct command verbs[] = {
     {.name = "ls",
      .summary = "list the logs that the store has copies of",
-     .about = "An import copies each log that is a file, compressed, beside its events. A log\n"
-              "that was cut short, rewritten or replaced begins a new generation. LOG IS prints\n"
-              "kept for an unchanged log, changed, or deleted.",
+     .about = "An import copies each log, compressed, beside its events: a file, the files of a\n"
+              "directory, or the rows of each session of a database. A log that was cut short,\n"
+              "rewritten or replaced begins a new generation. LOG IS prints kept for an unchanged\n"
+              "log, changed, or deleted.",
      .examples = "  annal source ls\n  annal source ls --lost\n",
      .fields = ls_fields,
      .run = ls},
@@ -441,10 +583,11 @@ static const struct command verbs[] = {
      .fields = generations_fields,
      .run = generations},
     {.name = "restore",
-     .summary = "give an agent its log back, byte for byte",
+     .summary = "give an agent its log back",
      .about = "Writes the log of a session to its place, with its mode and time, proves every\n"
               "byte, and prints the command that resumes the session. Another file in its place\n"
-              "is not replaced without --force.",
+              "is not replaced without --force. A session of a database is restored into a new\n"
+              "database, which has its rows only.",
      .examples = "  annal source restore sess_1\n"
                  "  annal source restore sess_1 --generation 1 --to /tmp/old.jsonl\n",
      .fields = restore_fields,

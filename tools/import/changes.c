@@ -12,6 +12,7 @@
 #include "tools/import/places.h"
 #include "tools/show/values.h"
 #include "tools/source/copies.h"
+#include "tools/source/copies_file.h"
 
 #include <annal/journal.h>
 
@@ -119,12 +120,15 @@ static void find_copy(const struct changes *changes, const char *path, struct fa
 static bool is_copied(const struct changes *changes, const char *path)
 {
     size_t at = 0, index;
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return false;
     while ((index = places_next(&changes->by_log, log_of(path), &at)) != SIZE_MAX) {
         annal__source_name name = {0};
         char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
         (void)annal__sources_read_name(changes->names[index], &name);
         snprintf(session, sizeof session, "%.*s", ANNAL_FMT(name.session));
-        if (copies_are_current(changes->store, path, session))
+        if (copies_are_current(changes->store, path, session, copies_file_ns(st.st_mtim)))
             return true;
     }
     return false;
@@ -169,7 +173,8 @@ static annal_status put_source(struct changes *changes, const char *path, const 
     struct buf *out = &changes->sources;
     char since[ANNAL_TIME_BYTES];
     uint64_t size = (uint64_t)st->st_size, unread = 0;
-    if (copy->name[0] != '\0' && S_ISREG(st->st_mode))
+    if (copy->name[0] != '\0' && S_ISREG(st->st_mode) &&
+        annal__json_member(annal__buf_slice(&copy->info), "form").len == 0)
         unread = size > copy->bytes ? size - copy->bytes : size < copy->bytes ? size : 0;
     annal_time_format(us_of(st->st_mtim), since);
     annal_status status = annal__buf_printf(out, out->len > 1 ? ",[" : "[");

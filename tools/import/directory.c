@@ -161,22 +161,41 @@ static annal_status write_file(const char *path, const char *name, bool only_who
     return status;
 }
 
-annal_status directory_write_lines(const struct importer *importer, const char *path,
-                                   bool only_whole, FILE *lines, annal_error *err)
+annal_status directory_each_file(const struct importer *importer, const char *directive,
+                                 const char *path, directory_fn fn, void *arg, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     size_t at = 0, skip = strlen(path) + 1;
     for (annal_slice word;
-         status == ANNAL_OK && (word = importer_word(importer, "directory", &at)).len > 0;) {
+         status == ANNAL_OK && (word = importer_word(importer, directive, &at)).len > 0;) {
         glob_t files = {0};
         status = find_files(path, word, &files, err);
         for (size_t i = 0; status == ANNAL_OK && i < files.gl_pathc; i++) {
             struct stat st;
             if (stat(files.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode))
-                status =
-                    write_file(files.gl_pathv[i], files.gl_pathv[i] + skip, only_whole, lines, err);
+                status = fn(arg, files.gl_pathv[i], files.gl_pathv[i] + skip, &st, err);
         }
         globfree(&files);
     }
     return status;
+}
+
+struct writing {
+    bool only_whole;
+    FILE *lines;
+};
+
+static annal_status write_line(void *arg, const char *path, const char *name, const struct stat *st,
+                               annal_error *err)
+{
+    const struct writing *writing = arg;
+    (void)st;
+    return write_file(path, name, writing->only_whole, writing->lines, err);
+}
+
+annal_status directory_write_lines(const struct importer *importer, const char *path,
+                                   bool only_whole, FILE *lines, annal_error *err)
+{
+    struct writing writing = {only_whole, lines};
+    return directory_each_file(importer, "directory", path, write_line, &writing, err);
 }

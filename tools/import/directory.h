@@ -15,6 +15,16 @@
 #include "tools/import/importers.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
+
+/*
+ * Call fn for the files of a directory that match the patterns of a directive, until it returns
+ * another status than ANNAL_OK. name is the part of the path below the directory.
+ */
+typedef annal_status (*directory_fn)(void *arg, const char *path, const char *name,
+                                     const struct stat *st, annal_error *err);
+annal_status directory_each_file(const struct importer *importer, const char *directive,
+                                 const char *path, directory_fn fn, void *arg, annal_error *err);
 
 bool directory_is_log(const struct importer *importer, const char *path);
 

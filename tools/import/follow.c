@@ -96,6 +96,7 @@ struct followed {
     bool is_half;
     bool was_read;
     bool was_refused;
+    bool was_uncopied;   /* whether sessions were not copied, which was reported */
     bool was_not_copied; /* whether the last copy failed, which was reported */
     /* whether the log was replaced, so that it is copied before it is imported */
     bool copies_first;
@@ -685,14 +686,24 @@ static void copy_now(struct follow *follow, struct followed *log, unsigned flags
     annal_error err = {0};
     bool settled = true;
     int64_t begun_us = annal__clock_monotonic_us();
-    annal_status status = import_copy(follow->options->store, log->path, log->importer.kind,
-                                      log->read, flags, &settled, &err);
+    const struct import_copy copy = {.store = follow->options->store,
+                                     .importer = &log->importer,
+                                     .path = log->path,
+                                     .report = log->read,
+                                     .limits = follow->options->limits,
+                                     .flags = flags};
+    annal_status status = import_copy(&copy, &settled, &err);
     int64_t now_us = annal__clock_monotonic_us(), took_us = now_us - begun_us;
     int64_t least_us = 3 * took_us > COPY_PAUSE_US ? 3 * took_us : COPY_PAUSE_US;
     bool failed = status < 0 && status != ANNAL_ERR_BUSY && err.os_errno != ENOENT;
     if (failed && !log->was_not_copied)
         follow->exit_status = fail_error(&err);
     log->was_not_copied = failed;
+    if (log->read->uncopied > 0 && !log->was_uncopied)
+        say("'%s': %" PRIu64 " of its sessions are not copied for 'annal source': which rows or "
+            "files belong to them is not known",
+            log->path, log->read->uncopied);
+    log->was_uncopied = log->read->uncopied > 0;
     keep_journals(log);
     follow->has_copied = follow->has_copied || (flags & IMPORT_COPY_SYNC) == 0;
     log->copied_us = now_us + (10 * took_us < least_us ? 10 * took_us : least_us);

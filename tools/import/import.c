@@ -34,7 +34,6 @@
 #include "tools/import/detect.h"
 #include "tools/import/import_job.h"
 #include "tools/import/source_container.h"
-#include "tools/source/copies.h"
 
 #include <annal/import.h>
 #include <annal/journal.h>
@@ -557,46 +556,5 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
     *report = job->report;
     job->report = (struct import_report){0};
     import_close(job);
-    return status;
-}
-
-bool import_is_file(const struct import_report *report)
-{
-    return report->container != NULL && strcmp(report->container, "directory") != 0 &&
-           strcmp(report->container, "sqlite") != 0;
-}
-
-annal_status import_copy(annal_store *store, const char *path, const char *kind,
-                         struct import_report *report, unsigned flags, bool *out_settled,
-                         annal_error *err)
-{
-    bool is_file = import_is_file(report);
-    annal_status status = ANNAL_OK;
-    *out_settled = true;
-    for (size_t i = 0; i < report->session_count && is_file; i++)
-        is_file = !report->sessions[i].left_out;
-    if (!is_file || report->session_count == 0)
-        return ANNAL_OK;
-    struct copies_session *sessions = annal__zalloc(report->session_count * sizeof *sessions);
-    char *place = realpath(path, NULL);
-    if (place == NULL && errno != ENOMEM)
-        status = annal__fail_errno(err, "copy the log '%s' into the store", path);
-    else if (sessions == NULL || place == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM,
-                             "copy the log '%s' into the store: out of memory", path);
-    for (size_t i = 0; i < report->session_count && status >= 0; i++)
-        sessions[i] = (struct copies_session){report->sessions[i].id, report->sessions[i].journal};
-    if (status >= 0 &&
-        ((flags & IMPORT_COPY_IF_OLD) == 0 || !copies_are_current(store, place, sessions[0].id)))
-        status = copies_take(store,
-                             &(struct copies_log){.path = place,
-                                                  .kind = kind,
-                                                  .sessions = sessions,
-                                                  .session_count = report->session_count,
-                                                  .sync = (flags & IMPORT_COPY_SYNC) != 0,
-                                                  .waits = (flags & IMPORT_COPY_WAIT) != 0},
-                             out_settled, err);
-    free(place);
-    annal__free(sessions);
     return status;
 }

@@ -10,6 +10,8 @@
 #include <annal/import.h>
 #include <annal/store.h>
 
+#include <sys/stat.h>
+
 #define IMPORT_SPARES     8
 #define IMPORT_KINDS      4
 #define IMPORT_KIND_BYTES 48
@@ -56,6 +58,9 @@ struct import_report {
     bool hollow;
     char kinds[IMPORT_KINDS][IMPORT_KIND_BYTES]; /* first kinds of the records in unknown and any */
     size_t kind_count;
+    /* number of sessions without a copy, because the importer does not say what belongs to
+     * them, or the database does not have them */
+    uint64_t uncopied;
     /* form of the log: "lines", "document", "directory", "sqlite" or "text" */
     const char *container;
     /*
@@ -100,22 +105,38 @@ struct import_spares {
 
 void import_spares_done(struct import_spares *spares);
 
-/*
- * import_copy() copies a log into the store (tools/source/copies.h), so that a user can restore it;
- * enum import_copy has its flags. Directories and databases (import_is_file() is false), and logs
- * with events of a deleted session, are not copied. *out_settled is false if the log was not copied
- * because it was just written.
- */
-bool import_is_file(const struct import_report *report);
-enum import_copy {
+enum import_copy_flags {
     /* do nothing if the existing copy has the modification time of the log */
     IMPORT_COPY_IF_OLD = 1,
     IMPORT_COPY_SYNC = 2, /* sync the copy */
     IMPORT_COPY_WAIT = 4, /* wait some milliseconds if the log was just written */
 };
-annal_status import_copy(annal_store *store, const char *path, const char *kind,
-                         struct import_report *report, unsigned flags, bool *out_settled,
-                         annal_error *err);
+
+struct import_copy {
+    annal_store *store;
+    const struct importer *importer;
+    const char *path; /* of the log */
+    struct import_report *report;
+    const annal_limits *limits; /* limits for reading a database; NULL: the defaults */
+    unsigned flags;
+};
+
+/*
+ * Copy a log into the store, so that a user can restore it (tools/source/copies.h): a file byte for
+ * byte; of a directory the files that the importer names ("-- keeps:", else "-- directory:"); of a
+ * database the rows of each session ("-- copies", index/sys/row_text.h). A file or directory with
+ * events of a deleted session is not copied. *out_settled is false if the log was not copied
+ * because it was just written. report->uncopied is set.
+ */
+annal_status import_copy(const struct import_copy *copy, bool *out_settled, annal_error *err);
+
+/*
+ * Look at a log that is not a file; form: COPIES_ROWS or COPIES_FILES. st_mtim is the time of the
+ * newest write: to a database or its write-ahead log, or to a file of a directory, whose number of
+ * files is st_size.
+ */
+annal_status import_copy_stat(const struct importer *importer, const char *path, const char *form,
+                              struct stat *out, annal_error *err);
 
 struct deleted;
 

@@ -2,6 +2,8 @@
 /*
  * Finds importers: each is a SQL file tools/import/formats/KIND.sql, and all files there are built
  * in. The directives at the head of a file describe the logs; annal/import.h describes the rest.
+ * "-- keeps: PATTERN..." names the files of a directory that are copied into the store, if they are
+ * others than those in "-- directory:".
  */
 #ifndef TOOLS_IMPORT_IMPORTERS_H
 #define TOOLS_IMPORT_IMPORTERS_H

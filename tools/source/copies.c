@@ -43,7 +43,7 @@ static uint64_t bytes_at_first_mark(const struct copies_file *file)
 }
 
 static int call(struct walk *walk, const char *text, const annal__source_name *name,
-                const struct copies_file *file)
+                const struct copies_file *file, const struct stat *st)
 {
     return walk->fn(walk->arg, &(struct copy){.name = text,
                                               .session = name->session,
@@ -56,6 +56,7 @@ static int call(struct walk *walk, const char *text, const annal__source_name *n
                                               .mode = (mode_t)file->mark.mode,
                                               .mtime_ns = file->mark.mtime_ns,
                                               .copied_us = file->mark.copied_us,
+                                              .current_ns = copies_file_ns(st->st_mtim),
                                               .torn = file->size - file->marked_end,
                                               .info = annal__buf_slice(&file->info)});
 }
@@ -90,7 +91,7 @@ static int walk_one(void *arg, const char *text, const annal__source_name *name)
                               : copies_file_read(fd, &file, &why);
     if (status == ANNAL_OK && file.marked_count > 0) {
         if (name->generation == 0 || !is_second_name(walk, text, &st))
-            result = call(walk, text, name, &file);
+            result = call(walk, text, name, &file, &st);
     } else if (status >= 0 && read_other(fd, first)) {
         struct walk others = *walk;
         others.log = name->log;

@@ -15,7 +15,8 @@
  *       u64 chain          u32 zeros   u64 check
  *
  *     COPIES_INFO   payload: JSON with the log's path, its kind, its sessions, and the number of
- *                   the generation; the first record
+ *                   the generation; the first record. If the log is not a file, also its form and
+ *                   the hash of its pieces (copies_text.h)
  *     COPIES_BYTES  payload: a zstd frame of bytes of the log, with the COPIES_WINDOW bytes of the
  *                   log before them as its prefix
  *     COPIES_SAME   payload: u64 offset of the same bytes in the generation before
@@ -40,6 +41,7 @@
 #define TOOLS_SOURCE_COPIES_H
 
 #include "journal/sys/sources.h"
+#include "tools/source/copies_text.h"
 
 #include <annal/store.h>
 
@@ -62,8 +64,9 @@ struct copies_log {
     /* sessions with events of the log; the first gives the copy its name */
     const struct copies_session *sessions;
     size_t session_count;
-    bool sync;  /* whether to sync the copy before the return */
-    bool waits; /* whether to wait some milliseconds if the log was just written */
+    struct copies_text *text; /* text of a log that is not a file; else NULL */
+    bool sync;                /* whether to sync the copy before the return */
+    bool waits;               /* whether to wait some milliseconds if the log was just written */
 };
 
 /*
@@ -74,9 +77,10 @@ struct copies_log {
 annal_status copies_take(annal_store *store, const struct copies_log *log, bool *out_settled,
                          annal_error *err);
 
-/* Return whether the file of the newest generation has the same modification time as the log
+/* Return whether the file of the newest generation has this modification time, that of the log
  * (rule 4). */
-bool copies_are_current(annal_store *store, const char *path, const char *session);
+bool copies_are_current(annal_store *store, const char *path, const char *session,
+                        int64_t mtime_ns);
 
 /* Sync the copies that were written without log->sync. */
 annal_status copies_sync(annal_store *store, annal_error *err);
@@ -97,7 +101,8 @@ struct copy {
     int64_t copied_us; /* time in us at which the log was equal to this generation */
     /* number of bytes in the file after the last record COPIES_MARK, which do not count (rule 4) */
     uint64_t torn;
-    annal_slice info; /* JSON: path, kind, sessions */
+    int64_t current_ns; /* modification time of the log when it was last found to be equal */
+    annal_slice info;   /* JSON: path, kind, sessions; form, if the log is not a file */
 };
 
 /* Receive one copy of a log. Return 0 to continue; copies_each() stops at any other value, and

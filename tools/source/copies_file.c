@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAGIC         0x31534e41u /* "ANS1" */
@@ -17,6 +18,19 @@
 #define CHECKED_BYTES 32
 #define MARK_BYTES    56
 #define PAYLOAD_MAX   (COPIES_PIECE + (COPIES_PIECE >> 7) + 512) /* ZSTD_compressBound() */
+
+int64_t copies_file_ns(struct timespec time)
+{
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+bool copies_file_is_quiet(const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age_ns = copies_file_ns(now) - copies_file_ns(st->st_ctim);
+    return age_ns >= COPIES_QUIET_NS || age_ns <= -COPIES_QUIET_NS;
+}
 
 annal_status copies_file_get(int fd, void *bytes, size_t len, uint64_t at, annal_error *err)
 {

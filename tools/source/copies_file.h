@@ -16,6 +16,10 @@
 #define COPIES_INFO_MAX   ((size_t)1 << 20)
 #define COPIES_BOOT_BYTES 16
 
+/* A log counts as quiet if it was not changed for this time: the clock of a file system may advance
+ * only every 10 ms, so that a later write could have the same time. */
+#define COPIES_QUIET_NS ((int64_t)20000000)
+
 enum copies_kind { COPIES_INFO = 1, COPIES_BYTES, COPIES_SAME, COPIES_MARK };
 
 struct copies_record {
@@ -70,6 +74,12 @@ annal_status copies_file_append(int fd, struct copies_file *file, enum copies_ki
                                 annal_error *err);
 annal_status copies_file_append_mark(int fd, struct copies_file *file,
                                      const struct copies_mark *mark, annal_error *err);
+
+int64_t copies_file_ns(struct timespec time);
+
+/* Return whether a log was not changed in the last COPIES_QUIET_NS. A time in the future, by
+ * another clock, also counts as quiet, because waiting would not help. */
+bool copies_file_is_quiet(const struct stat *st);
 
 /*
  * Read (copies_file_get()) or write (copies_file_put()) len bytes at offset at. ANNAL_ERR_IO: the

@@ -19,13 +19,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-/* A log counts as quiet if it was not changed for this time: the clock of a file system may advance
- * only every 10 ms, so that a later write could have the same time. */
-#define QUIET_NS ((int64_t)20000000)
-#define TRIES    20
+#define TRIES 20
 /* journal id of a session that does not exist any more; no real id is equal */
 #define GONE     "-"
 #define NEW_NAME "new" /* name of the file of a generation while it is written */
@@ -33,8 +29,8 @@
 struct taking {
     annal_store *store;
     const struct copies_log *log;
-    int directory, fd; /* descriptors of STORE/sources and of the log */
-    struct stat st;    /* status of the log before it was read */
+    int directory, fd; /* descriptors of STORE/sources, and of the log or its text */
+    struct stat st;    /* status of the log before it was read; st_size: of fd */
     char name[SOURCES_NAME_BYTES];
     struct buf block, frame, info;
     struct copies_zstd *zstd;
@@ -49,27 +45,14 @@ static void name_of(const char *path, const char *session, char out[SOURCES_NAME
 
 /* ---- The log ---- */
 
-static int64_t ns_of(struct timespec time)
-{
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-/* Return whether the log was not changed in the last QUIET_NS. A time in the future, by another
- * clock, also counts as quiet, because waiting would not help. */
-static bool is_quiet(const struct stat *st)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t age_ns = ns_of(now) - ns_of(st->st_ctim);
-    return age_ns >= QUIET_NS || age_ns <= -QUIET_NS;
-}
-
 static bool is_unchanged(const struct taking *taking)
 {
     struct stat st;
+    if (taking->log->text != NULL)
+        return true;
     return fstat(taking->fd, &st) == 0 && st.st_size == taking->st.st_size &&
-           ns_of(st.st_mtim) == ns_of(taking->st.st_mtim) &&
-           ns_of(st.st_ctim) == ns_of(taking->st.st_ctim);
+           copies_file_ns(st.st_mtim) == copies_file_ns(taking->st.st_mtim) &&
+           copies_file_ns(st.st_ctim) == copies_file_ns(taking->st.st_ctim);
 }
 
 /* ---- Records ---- */
@@ -115,7 +98,10 @@ static annal_status write_info(struct taking *taking, uint64_t generation, uint6
                        info->len < COPIES_INFO_MAX - ANNAL_SESSION_ID_BYTES_MAX - 8;
          i++)
         status = annal__buf_printf(info, "%s\"%s\"", i > 0 ? "," : "", log->sessions[i].id);
-    if (status >= 0)
+    if (status >= 0 && log->text != NULL)
+        status = annal__buf_printf(info, "],\"form\":\"%s\",\"pieces\":\"%016" PRIx64 "\"}",
+                                   log->text->form, log->text->hash);
+    else if (status >= 0)
         status = annal__buf_printf(info, "]}");
     return status < 0 ? annal__fail(err, status, "copy the log into the store: out of memory")
                       : ANNAL_OK;
@@ -142,8 +128,8 @@ static annal_status append_mark(struct taking *taking, int fd, struct copies_fil
                                 annal_error *err)
 {
     const struct clock *clock = annal__store_clock(taking->store);
-    struct copies_mark mark = {.mtime_ns = ns_of(taking->st.st_mtim),
-                               .ctime_ns = ns_of(taking->st.st_ctim),
+    struct copies_mark mark = {.mtime_ns = copies_file_ns(taking->st.st_mtim),
+                               .ctime_ns = copies_file_ns(taking->st.st_ctim),
                                .inode = taking->st.st_ino,
                                .copied_us = clock->wall_us(clock->arg),
                                .mode = (uint32_t)taking->st.st_mode & 07777};
@@ -178,10 +164,12 @@ static annal_status check_space(const struct taking *taking, uint64_t more, anna
 
 static bool is_marked(const struct taking *taking, const struct copies_file *file)
 {
-    return annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info)) &&
-           file->marked_bytes == (uint64_t)taking->st.st_size &&
-           file->mark.mtime_ns == ns_of(taking->st.st_mtim) &&
-           file->mark.ctime_ns == ns_of(taking->st.st_ctim) &&
+    bool same = annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info));
+    if (!same || taking->log->text != NULL)
+        return same;
+    return file->marked_bytes == (uint64_t)taking->st.st_size &&
+           file->mark.mtime_ns == copies_file_ns(taking->st.st_mtim) &&
+           file->mark.ctime_ns == copies_file_ns(taking->st.st_ctim) &&
            file->mark.inode == taking->st.st_ino &&
            file->mark.mode == ((uint32_t)taking->st.st_mode & 07777);
 }
@@ -461,6 +449,26 @@ static bool is_sound(const struct taking *taking, const struct copies_file *file
                             &ignored) == ANNAL_OK;
 }
 
+/* Read the text of a log that is not a file, copies_text.h (2). */
+static annal_status choose_text(struct taking *taking, bool *inout_sound, annal_error *err)
+{
+    struct copies_text *text = taking->log->text;
+    annal_error ignored = {0};
+    annal_status status = ANNAL_OK;
+    int before = *inout_sound
+                     ? copies_read_unpack(taking->directory, taking->name, COPIES_DEEP, &ignored)
+                     : -1;
+    bool grown = false;
+    *inout_sound = before >= 0;
+    if (before >= 0) {
+        status = copies_text_compare(text, before, &grown, err);
+        close(before);
+    }
+    taking->fd = fileno(grown ? text->grown : text->lines);
+    taking->st.st_size = (off_t)(grown ? text->grown_bytes : text->bytes);
+    return status;
+}
+
 static annal_status begin_after(struct taking *taking, int fd, struct before *before, bool sound,
                                 annal_error *err)
 {
@@ -496,7 +504,9 @@ static annal_status take(struct taking *taking, annal_error *err)
         set_time(taking, fd);
         status = ANNAL_END;
     } else if (status >= 0) {
-        if (sound)
+        if (taking->log->text != NULL)
+            status = choose_text(taking, &sound, err);
+        if (status >= 0 && sound)
             status = begins_alike(taking, file, &alike, err);
         if (status >= 0)
             status = alike ? extend(taking, fd, file, err)
@@ -542,7 +552,8 @@ static annal_status take_locked(struct taking *taking, annal_error *err)
     annal_status status = annal__sources_open(taking->store, LOCK_EX, &taking->directory, err);
     if (status == ANNAL_OK)
         status = check_sessions(taking, err);
-    if (status == ANNAL_OK && (fstat(taking->fd, &taking->st) < 0 || !is_quiet(&taking->st))) {
+    if (status == ANNAL_OK && taking->log->text == NULL &&
+        (fstat(taking->fd, &taking->st) < 0 || !copies_file_is_quiet(&taking->st))) {
         taking->quiet = false;
         status = ANNAL_END;
     } else if (status == ANNAL_OK) {
@@ -563,7 +574,7 @@ static annal_status take_locked(struct taking *taking, annal_error *err)
 
 static annal_status take_quiet(struct taking *taking, annal_error *err)
 {
-    const struct timespec pause = {.tv_nsec = QUIET_NS + QUIET_NS / 4};
+    const struct timespec pause = {.tv_nsec = COPIES_QUIET_NS + COPIES_QUIET_NS / 4};
     annal_status status = ANNAL_END;
     for (int i = 0; i < TRIES; i++) {
         taking->quiet = true;
@@ -581,21 +592,28 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
     struct taking taking = {.store = store,
                             .log = log,
                             .directory = -1,
-                            .fd = open(log->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+                            .fd = -1,
                             .quiet = true,
                             .zstd = copies_zstd_new()};
     annal_status status = ANNAL_END;
     name_of(log->path, log->sessions[0].id, taking.name);
-    if (taking.fd < 0 || fstat(taking.fd, &taking.st) < 0)
+    int fd = -1;
+    if (log->text == NULL) {
+        fd = taking.fd = open(log->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    } else {
+        taking.fd = fileno(log->text->lines);
+        taking.st = log->text->st;
+    }
+    if (taking.fd < 0 || (log->text == NULL && fstat(taking.fd, &taking.st) < 0))
         status = annal__fail_errno(err, "open the log");
     else if (taking.zstd == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
-    else if (S_ISREG(taking.st.st_mode))
+    else if (log->text != NULL || S_ISREG(taking.st.st_mode))
         status = take_quiet(&taking, err);
     if (status < 0)
         annal__error_context(err, "copy '%s'", log->path);
-    if (taking.fd >= 0)
-        close(taking.fd);
+    if (fd >= 0)
+        close(fd);
     copies_zstd_free(taking.zstd);
     annal__buf_done(&taking.block);
     annal__buf_done(&taking.frame);
@@ -617,16 +635,16 @@ annal_status copies_sync(annal_store *store, annal_error *err)
     return status;
 }
 
-bool copies_are_current(annal_store *store, const char *path, const char *session)
+bool copies_are_current(annal_store *store, const char *path, const char *session, int64_t mtime_ns)
 {
     char name[SOURCES_NAME_BYTES];
     struct buf place = {0};
-    struct stat st, log;
+    struct stat st;
     const struct io *io = annal__store_io(store);
     name_of(path, session, name);
     bool current = annal__buf_printf(&place, "%s/sources/%s", annal_store_path(store), name) >= 0 &&
                    annal__buf_cstr(&place) != NULL && io->stat(io->arg, place.ptr, &st) == 0 &&
-                   stat(path, &log) == 0 && ns_of(st.st_mtim) == ns_of(log.st_mtim);
+                   copies_file_ns(st.st_mtim) == mtime_ns;
     annal__buf_done(&place);
     return current;
 }

@@ -85,6 +85,9 @@
  * {"table":"…","row":{…}}; rows of tables under "-- tables" have this form, too, and precede all
  * others.
  *
+ * "-- copies" is for annal import, which also copies the rows of each session of such a database:
+ * lines NAME: CONDITION say which rows belong to a session; index/sys/row_text.h describes them.
+ *
  * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is
  * that the log is of this kind: 0 to 100.
  *

@@ -251,16 +251,6 @@ START_TEST(a_list_of_copies_shows_the_first_session_and_the_number_of_the_others
 }
 END_TEST
 
-START_TEST(an_import_says_which_logs_it_does_not_copy)
-{
-    CLI(&cli, NULL, "import", "openhands", ANNAL_SOURCE "/tests/data/openhands/tides");
-    ck_assert_msg(strstr(cli.out, "1 file is a database or a directory, which 'annal source' does "
-                                  "not copy\n") != NULL,
-                  "%s", cli.out);
-    ck_assert_int_eq(count_copies(), 0);
-}
-END_TEST
-
 /* ---- Following ---- */
 
 static pid_t start_follow(int *input, int *output)
@@ -608,7 +598,6 @@ Suite *suite_source(void)
     tcase_add_test(tc, restore_replaces_no_other_file_without_force);
     tcase_add_test(tc, delete_removes_the_copies_of_every_log_with_events_of_the_session);
     tcase_add_test(tc, a_list_of_copies_shows_the_first_session_and_the_number_of_the_others);
-    tcase_add_test(tc, an_import_says_which_logs_it_does_not_copy);
     tcase_add_test(tc, a_log_is_copied_while_it_is_followed_also_by_a_process_that_is_killed);
     tcase_add_test(tc,
                    a_follow_does_not_copy_a_log_with_lines_of_a_session_deleted_in_the_meantime);

@@ -35,6 +35,12 @@ SELECT max(CASE
 -- tables
 sessions messages
 
+-- copies
+ids: SELECT session_id(id), id FROM sessions
+sessions: id IN ids
+goose_db_version: 1
+*: session_id IN ids
+
 -- once
 -- rest_ts, rest_n: a finished answer is the last of the turn.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER, model TEXT) WITHOUT ROWID;

@@ -58,6 +58,10 @@ ORDER BY c.at, h.key;
 -- No row: the table has secrets, and nothing of a chat.
 SELECT json_object('table', 'ItemTable') FROM ItemTable WHERE key IS NULL AND key IS NOT NULL;
 
+-- copies
+ids: SELECT session_id(substr(key, 14)), substr(key, 14) FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;'
+cursorDiskKV: rowid IN (SELECT k.rowid FROM ids JOIN cursorDiskKV k ON k.key = 'composerData:' || id UNION ALL SELECT k.rowid FROM ids, (VALUES ('bubbleId'), ('checkpointId'), ('codeBlockDiff'), ('messageRequestContext')) JOIN cursorDiskKV k ON k.key >= column1 || ':' || id || ':' AND k.key < column1 || ':' || id || ';')
+
 -- once
 -- rest_ts, rest_n: a finished answer is the last of the turn.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER, model TEXT) WITHOUT ROWID;

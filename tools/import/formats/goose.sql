@@ -44,6 +44,12 @@ sessions messages usage_ledger
 SELECT json_object('table', 'schema_version', 'row', json_object('version', version))
 FROM schema_version WHERE EXISTS (SELECT 1 FROM sessions);
 
+-- copies
+ids: SELECT session_id(id), id FROM sessions
+sessions: id IN ids
+schema_version: 1
+*: session_id IN ids
+
 -- repeats
 
 -- once

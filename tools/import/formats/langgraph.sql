@@ -49,6 +49,12 @@ SELECT json_object('thread_id', thread_id, 'checkpoint_ns', checkpoint_ns, 'chec
                        ELSE json_object('$base64', base64(value)) END))
 FROM writes ORDER BY thread_id, checkpoint_ns, checkpoint_id, task_id, idx;
 
+-- copies
+ids: SELECT DISTINCT session_id(thread_id || CASE WHEN checkpoint_ns <> '' THEN '.' || checkpoint_ns ELSE '' END), json_array(thread_id, checkpoint_ns) FROM checkpoints
+ids: SELECT DISTINCT session_id(thread_id || CASE WHEN checkpoint_ns <> '' THEN '.' || checkpoint_ns ELSE '' END), json_array(thread_id, checkpoint_ns) FROM writes
+checkpoint_migrations: 1
+*: thread_id IN (SELECT id ->> 0 FROM ids) AND json_array(thread_id, checkpoint_ns) IN ids
+
 -- once
 CREATE TABLE file (stem TEXT, ts INTEGER, stage TEXT);
 INSERT INTO file SELECT stem, 1, '' FROM source;

@@ -1,6 +1,7 @@
 -- importer lionagi   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- split: $.messages.collections
+-- keeps: run.json branches/*.json
 -- places: ~/.lionagi/runs
 --
 -- The run directories of lionagi: runs/<run>/run.json and runs/<run>/branches/*.json, or a single

@@ -28,6 +28,11 @@ SELECT max(CASE WHEN json ->> '$.table' = 'agent_messages' AND json_type(json, '
 -- tables
 agent_sessions agent_messages turn_usage
 
+-- copies
+ids: SELECT DISTINCT session_id(session_id), session_id FROM agent_messages
+ids: SELECT session_id(session_id), session_id FROM agent_sessions
+*: session_id IN ids
+
 -- once
 -- Outputs that the SDK passes to the model for calls that failed.
 CREATE VIEW failures (pattern) AS VALUES

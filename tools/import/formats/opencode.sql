@@ -193,6 +193,19 @@ FROM (SELECT m.*, NULL AS copy_of,
 WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'message')
 ORDER BY f.first, s.session_id, s.seq, s.id;
 
+-- copies
+ids: SELECT session_id(id), id FROM session
+ids: SELECT session_id(id), id FROM session_v2
+session: id IN ids
+session_v2: id IN ids
+project: id IN (SELECT project_id FROM session WHERE id IN ids)
+project: id IN (SELECT project_id FROM session_v2 WHERE id IN ids)
+migration: 1
+data_migration: 1
+__drizzle_migrations: 1
+*: session_id IN ids
+*: aggregate_id IN ids
+
 -- once
 -- Texts that opencode adds before its user's messages. annal/import.h: said().
 CREATE VIEW added (begins, ends) AS VALUES
