@@ -636,6 +636,26 @@ START_TEST(a_file_of_a_bucket_must_have_the_length_in_its_manifest)
 }
 END_TEST
 
+START_TEST(an_endless_error_of_a_bucket_is_abandoned)
+{
+    char server[60];
+    int port = 0;
+    const struct answer answer = {"HTTP/1.1 404 Not Found\r\n\r\n", megabyte, 300};
+    memset(megabyte, 'm', sizeof megabyte - 1);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    pid_t liar = start_server(answer_one, &answer, &port);
+    snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
+    setenv("AWS_ENDPOINT_URL", server, 1);
+    setenv("AWS_ACCESS_KEY_ID", "k", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
+    CLI(&cli, NULL, "ship", "status", "s3://lake/x", "--as", "evil");
+    cli_assert_refused(&cli, 3, "the answer with HTTP status 404 is longer than any valid one");
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    unsetenv("AWS_ENDPOINT_URL");
+}
+END_TEST
+
 /* A disk whose free space is what is to be kept free. */
 START_TEST(a_server_does_not_fill_the_disk)
 {
@@ -1048,6 +1068,120 @@ START_TEST(an_endless_answer_of_a_database_is_abandoned)
 }
 END_TEST
 
+/* ---- A server that speaks the protocol of NATS ---- */
+
+#ifdef ANNAL_SHIP_NATS
+enum { NATS_MESSAGES = 250, NATS_SUBS = 4 };
+
+struct nats_subs {
+    char subject[NATS_SUBS][200], sid[NATS_SUBS][20];
+    int count;
+};
+
+/* Send a message to the subscription of this subject. */
+static void nats_send(FILE *out, const struct nats_subs *subs, const char *subject,
+                      const char *text)
+{
+    for (int i = 0; i < subs->count; i++)
+        if (strncmp(subs->subject[i], subject, strcspn(subs->subject[i], "*")) == 0) {
+            fprintf(out, "MSG %s %s %zu\r\n%s\r\n", subject, subs->sid[i], strlen(text), text);
+            break;
+        }
+    fflush(out);
+}
+
+/* Send events of a megabyte, without waiting for the reader. */
+static void nats_flood(FILE *out, const struct nats_subs *subs, const char *subject)
+{
+    char head[400];
+    const char *sid = subs->sid[subs->count - 1];
+    for (int i = 0; i < subs->count; i++)
+        sid = strcmp(subs->subject[i], subject) == 0 ? subs->sid[i] : sid;
+    for (int i = 1; i <= NATS_MESSAGES; i++) {
+        int len = snprintf(head, sizeof head,
+                           "NATS/1.0\r\nAnnal-Store: h1\r\nAnnal-Session: s\r\nAnnal-Seq: %d\r\n"
+                           "Annal-H: %016x\r\nAnnal-H-Before: %016x\r\n\r\n",
+                           i, i, i - 1);
+        fprintf(out,
+                "HMSG annal.events.0 %s $JS.ACK.ANNAL.c.1.%d.%d.1700000000000000000.0 %d %d\r\n",
+                sid, i, i, len, len + (int)sizeof megabyte + 7);
+        fprintf(out, "%s{\"a\":\"%s\"}\r\n", head, megabyte);
+    }
+    fflush(out);
+}
+
+static void nats_serve(int fd, const void *arg)
+{
+    FILE *in = fdopen(fd, "r"), *out = fdopen(dup(fd), "w");
+    struct nats_subs subs = {.count = 0};
+    char line[5000], subject[300], reply[300], size[300], body[5000], answer[900];
+    (void)arg;
+    fputs("INFO {\"server_id\":\"x\",\"version\":\"2.10.0\",\"proto\":1,\"headers\":true,"
+          "\"max_payload\":8388608,\"jetstream\":true}\r\n",
+          out);
+    fflush(out);
+    while (fgets(line, sizeof line, in) != NULL) {
+        int words = sscanf(line, "%*s %299s %299s %299s", subject, reply, size);
+        if (strncmp(line, "PING", 4) == 0)
+            fputs("PONG\r\n", out);
+        fflush(out);
+        if (strncmp(line, "SUB ", 4) == 0 && subs.count < NATS_SUBS) {
+            snprintf(subs.subject[subs.count], sizeof subs.subject[0], "%.199s", subject);
+            snprintf(subs.sid[subs.count++], sizeof subs.sid[0], "%.19s", reply);
+        }
+        if (strncmp(line, "PUB ", 4) != 0 || words != 3)
+            continue;
+        size_t len = strtoul(size, NULL, 10);
+        if (len + 2 >= sizeof body || fread(body, 1, len + 2, in) != len + 2)
+            break;
+        body[len] = '\0';
+        if (strncmp(subject, "$JS.API.STREAM.INFO", 19) == 0) {
+            snprintf(answer, sizeof answer,
+                     "{\"config\":{\"name\":\"ANNAL\",\"subjects\":[\"annal.events.*\"]},"
+                     "\"created\":\"2026-01-01T00:00:00Z\",\"state\":{\"messages\":%d,"
+                     "\"first_seq\":1,\"last_seq\":%d}}",
+                     NATS_MESSAGES, NATS_MESSAGES);
+            nats_send(out, &subs, reply, answer);
+        } else if (strstr(subject, "CONSUMER.CREATE") != NULL) {
+            const char *deliver = strstr(body, "\"deliver_subject\":\"");
+            snprintf(size, sizeof size, "%.*s",
+                     deliver != NULL ? (int)strcspn(deliver + 19, "\"") : 0,
+                     deliver != NULL ? deliver + 19 : "");
+            snprintf(answer, sizeof answer,
+                     "{\"stream_name\":\"ANNAL\",\"name\":\"c\",\"config\":{"
+                     "\"deliver_subject\":\"%s\",\"ack_policy\":\"none\"},\"num_pending\":%d}",
+                     size, NATS_MESSAGES);
+            nats_send(out, &subs, reply, answer);
+            nats_flood(out, &subs, size);
+        }
+    }
+    fclose(in);
+    fclose(out);
+}
+
+/* The reader of the output waits; the server does not. */
+START_TEST(a_stream_does_not_fill_the_memory)
+{
+    char address[60], seen[4096];
+    int port, in, out, status;
+    memset(megabyte, 'm', sizeof megabyte - 1);
+    pid_t liar = start_server(nats_serve, NULL, &port);
+    snprintf(address, sizeof address, "nats://127.0.0.1:%d", port);
+    const char *const words[] = {"tail", "--from", address, NULL};
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    close(in);
+    sleep(4);
+    while (read(out, seen, sizeof seen) > 0)
+        ;
+    close(out);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+}
+END_TEST
+#endif
+
 Suite *suite_hostile(void)
 {
     Suite *suite = suite_create("hostile");
@@ -1069,11 +1203,15 @@ Suite *suite_hostile(void)
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_does_harm);
     tcase_add_test(cases, a_file_of_a_bucket_must_have_the_length_in_its_manifest);
+    tcase_add_test(cases, an_endless_error_of_a_bucket_is_abandoned);
     tcase_add_test(cases, a_server_does_not_fill_the_disk);
     tcase_add_test(cases, a_server_may_send_only_the_requested_session);
     tcase_add_test(cases, a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers);
 #endif
     tcase_add_test(cases, an_endless_answer_of_a_database_is_abandoned);
+#ifdef ANNAL_SHIP_NATS
+    tcase_add_test(cases, a_stream_does_not_fill_the_memory);
+#endif
     cases = suite_case(suite, "hostile_database", set_up_database, fleet_teardown);
     tcase_set_timeout(cases, 300);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);

@@ -12,7 +12,7 @@ annal_status curl_handle_open(char *why, uint32_t quiet_ms, CURL **out_curl, ann
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)quiet_ms);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)(quiet_ms / 1000));
     *out_curl = curl;
     return ANNAL_OK;

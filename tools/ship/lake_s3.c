@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { URL_BYTES = 3000, ANSWER_BYTES = 4096 };
+enum { URL_BYTES = 3000, ANSWER_BYTES = 4096, REST_BYTES_MAX = 1 << 20 };
 
 struct lake_files {
     CURL *curl;
@@ -56,6 +56,7 @@ struct request {
     annal_status taken;        /* status that fn returned */
     char answer[ANSWER_BYTES]; /* first bytes of the body, if the status is not 200 or fn is NULL */
     size_t answer_len;
+    size_t rest; /* number of further bytes, which are discarded */
 };
 
 /* ---- The address ---- */
@@ -165,7 +166,8 @@ static size_t take_answer(char *bytes, size_t one, size_t count, void *arg)
     }
     memcpy(request->answer + request->answer_len, bytes, len < room ? len : room);
     request->answer_len += len < room ? len : room;
-    return len;
+    request->rest += len < room ? 0 : len - room;
+    return request->rest <= REST_BYTES_MAX ? len : 0;
 }
 
 static void text_of(const struct request *request, const char *tag, char *out, size_t room)
@@ -239,6 +241,11 @@ static annal_status ask(struct lake_files *files, struct request *request, annal
         return annal__fail(err, request->taken, "ship: save the data received from %s%s/%s: %s",
                            files->base, files->root, name,
                            request->taken == ANNAL_ERR_NOMEM ? "out of memory" : strerror(errno));
+    if (request->rest > REST_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_BUSY,
+                           "ship to %s: the answer with HTTP status %ld is longer than any valid "
+                           "one",
+                           files->base, request->code);
     if (code != CURLE_OK)
         return annal__fail(err,
                            code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL

@@ -39,10 +39,15 @@ enum { QUIET_MS = 5000, LOOK_MS = 250, AGAIN_MS = 500 };
 /* An event has at most 64 MiB, and each part has at least 8 KiB. */
 enum { PARTS_MAX = 10000 };
 enum { SESSIONS_MAX = 1000000, HELD_MAX = 10000 };
-#define HELD_BYTES_MAX ((size_t)512 << 20)
-#define SETTLE_US      INT64_C(1000000) /* time without a message before a gap is reported, in us */
-#define STUCK_US       INT64_C(5000000)
-#define GAP_US         INT64_C(30000000)
+/* how often a stream is opened again that delivers nothing although it contains more */
+enum { STUCK_MAX = 3 };
+/* maximum size of the messages that the library holds until we take them; with more, the
+ * subscription fails. A server sends at most 32 MiB before it waits for us. */
+#define PENDING_BYTES_MAX (128 << 20)
+#define HELD_BYTES_MAX    ((size_t)512 << 20)
+#define SETTLE_US         INT64_C(1000000) /* silence in us before a gap is reported */
+#define STUCK_US          INT64_C(5000000)
+#define GAP_US            INT64_C(30000000)
 
 /* The values of a message's headers. */
 struct sent {
@@ -83,6 +88,7 @@ struct following {
     int64_t created;           /* creation time of the stream, to notice a new stream */
     int64_t received_us;       /* time when the last message arrived, in us (monotonic) */
     size_t session_count, held_bytes;
+    int stuck; /* number of times the stream was opened again since the last message */
     bool is_unreachable, was_bad, was_not_ours, was_full, was_many;
 };
 
@@ -418,6 +424,7 @@ static bool take(struct following *following, natsMsg *message)
     jsMsgMetaData_Destroy(meta);
     following->next = sent.stream_seq + 1;
     following->received_us = annal__clock_monotonic_us();
+    following->stuck = 0;
     if (!read_sent(message, name, &sent)) {
         say_not_ours(following, sent.stream_seq);
         return true;
@@ -461,7 +468,7 @@ static natsStatus subscribe(struct following *following)
         code = js_SubscribeSync(&following->subscription, following->js, NATS_SUBJECTS, NULL,
                                 &options, NULL);
     if (code == NATS_OK)
-        code = natsSubscription_SetPendingLimits(following->subscription, -1, -1);
+        code = natsSubscription_SetPendingLimits(following->subscription, -1, PENDING_BYTES_MAX);
     following->received_us = annal__clock_monotonic_us();
     return code;
 }
@@ -502,8 +509,8 @@ static annal_status connect_stream(struct following *following, annal_error *err
 /*
  * Called when no message arrived for a moment. After SETTLE_US of silence at the end of the stream,
  * decide about events that are still missing. If the stream was replaced, or delivers nothing
- * although it contains more, open it again. Returns ANNAL_END at the end of the stream, unless the
- * command follows it.
+ * although it contains more, open it again, at most STUCK_MAX times. Returns ANNAL_END at the end
+ * of the stream, unless the command follows it.
  */
 static annal_status handle_silence(struct following *following)
 {
@@ -517,7 +524,10 @@ static annal_status handle_silence(struct following *following)
     bool at_end = following->next > info->State.LastSeq || info->State.Msgs == 0;
     bool is_another = info->Created != following->created;
     jsStreamInfo_Destroy(info);
-    if (is_another || (!at_end && silent_us > STUCK_US))
+    bool is_stuck = !at_end && silent_us > STUCK_US;
+    if (is_stuck && !is_another && following->stuck++ >= STUCK_MAX)
+        return ANNAL_ERR_BUSY;
+    if (is_another || is_stuck)
         return open_stream(following) == NATS_OK ? ANNAL_OK : ANNAL_ERR_BUSY;
     if (at_end && !settle_all(following, WAIT, &again))
         return ANNAL_ERR_NOMEM;
