@@ -278,7 +278,7 @@ START_TEST(new_logs_are_followed_also_in_new_directories)
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs/deep/deeper"), 0700), 0);
     put_lines("logs/deep/deeper/b.jsonl", "w", 2, 3);
     put_lines("logs/deep/not-a-log.txt", "w", 4, 4);
-    wait_events(2);
+    wait_events(3); /* and the second source of the session */
     put_lines("logs/deep/deeper/b.jsonl", "a", 4, 5);
     wait_events(2);
     stop(SIGINT);
@@ -421,7 +421,7 @@ START_TEST(a_follow_reads_more_logs_than_it_keeps_open)
         snprintf(name, sizeof name, "logs/%d.jsonl", n);
         put_lines(name, "w", n, n);
     }
-    wait_events(LOGS + 1);
+    wait_events(2 * LOGS); /* session.created, the lines, and a source for each further log */
     for (int n = 1; n <= LOGS; n++) {
         snprintf(name, sizeof name, "logs/%d.jsonl", n);
         put_lines(name, "a", LOGS + n, LOGS + n);
@@ -751,7 +751,7 @@ START_TEST(a_follow_needs_few_descriptors)
         snprintf(name, sizeof name, "logs/%d.jsonl", n);
         put_lines(name, "w", n, n);
     }
-    wait_events(LOGS + 1);
+    wait_events(2 * LOGS);
     stop(SIGINT);
     assert_each_once("claude-code", LOGS);
 }
