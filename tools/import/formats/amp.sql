@@ -98,7 +98,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         said = CASE WHEN main = 'message' THEN (
             SELECT json_group_array(CASE b.type WHEN 'object' THEN json(b.value) WHEN 'array' THEN json(b.value) ELSE b.value END)
             FROM json_each(c) b WHERE b.type <> 'object' OR coalesce(b.value ->> '$.type', '') NOT IN ('tool_use', 'tool_result')
-                AND NOT (coalesce(b.value ->> '$.type', '') = 'text' AND trim(b.value ->> '$.text', char(9, 10, 13, 32)) = '')) END
+                AND NOT (coalesce(b.value ->> '$.type', '') = 'text' AND coalesce(trim(b.value ->> '$.text', char(9, 10, 13, 32)) = '', 0))) END
     FROM file f;
     UPDATE now SET said = NULL WHERE said = '[]';
     UPDATE now SET id = NEW.hash WHERE EXISTS (SELECT 1 FROM seen s WHERE s.id = now.id);
