@@ -143,6 +143,9 @@ CREATE TABLE usage (
     PRIMARY KEY (session, message)
 ) WITHOUT ROWID;
 
+-- The lines of the batch that the log of a sub-agent has, too.
+CREATE TABLE parts (row INTEGER PRIMARY KEY);
+
 -- Tool calls ('c id') and their results ('r id').
 CREATE TABLE calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 
@@ -385,7 +388,7 @@ CREATE TRIGGER leave AFTER UPDATE OF leaves ON facts BEGIN
            CASE WHEN NEW.human OR NEW.ended IS NULL THEN NEW.turn END, NEW.turns,
            CASE WHEN NEW.type IN ('user', 'assistant') THEN NEW.uuid END,
            NEW.rest, NEW.error, NEW.ts, NEW.n, coalesce(NEW.rest <> 'open', 0), NEW.last_turn, NEW.new_parent,
-           NEW.blocks LIKE '%c%'
+           instr(NEW.blocks, 'c') > 0
     WHERE true
     ON CONFLICT DO UPDATE SET
         calls = CASE WHEN excluded.leaf IS NULL THEN calls ELSE excluded.calls END,
@@ -409,7 +412,7 @@ END;
 -- Only few lines are prompts, summaries, side chains, or have more usage. Additional usage of a
 -- message is counted once in all sessions.
 CREATE TRIGGER leave_more AFTER UPDATE OF leaves ON facts WHEN NEW.human OR NEW.prompt IS NOT NULL OR NEW.parent IS NOT NULL
-    OR NEW.leaf IS NOT NULL OR NEW.again AND NEW.message IS NOT NULL
+    OR NEW.leaf IS NOT NULL OR NEW.again AND NEW.message IS NOT NULL OR NEW.part IS NOT NULL
 BEGIN
     UPDATE facts SET (usage_origin, counts, part) = (
         SELECT o, owner = NEW.session OR part IS NOT NULL, part
@@ -418,6 +421,7 @@ BEGIN
                      || (coalesce(NEW.input, 0) + coalesce(NEW.cached, 0) + coalesce(NEW.written, 0))
                      || coalesce('+' || length(NEW.others), '') AS o LIMIT 1) LIMIT 1) LIMIT 1))
     WHERE row = NEW.row AND NEW.again AND NEW.message IS NOT NULL;
+    INSERT INTO parts SELECT row FROM facts WHERE row = NEW.row AND part IS NOT NULL;
     INSERT OR IGNORE INTO branches SELECT NEW.turn, NEW.session, NEW.from_turn, 0 WHERE NEW.human;
     INSERT OR IGNORE INTO prompts SELECT NEW.prompt WHERE NEW.prompt IS NOT NULL;
     INSERT OR IGNORE INTO chains
@@ -425,9 +429,18 @@ BEGIN
     INSERT OR REPLACE INTO summaries SELECT NEW.leaf, NEW.summary WHERE NEW.leaf IS NOT NULL AND NEW.rank IS NULL;
 END;
 
--- The events of the batch. CROSS JOIN keeps the order: line, kind, block.
-CREATE VIEW made AS
-    SELECT session, part, ts, at, w.n, end_ts, k.k AS type_k, w.label, w.hash, k.k IN (-1, 0, 2, 99999, 100000, 100001) AS at_once,
+-- batch
+
+INSERT INTO said SELECT * FROM said;
+
+-- CROSS JOIN keeps the order: line, kind, block.
+SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, CASE WHEN at_once THEN id ELSE label || id END, NULL,
+       CASE WHEN at IS NULL AND ts > 1 AND (type_k <> 2 OR end_ts = ts)
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n,
+       CASE WHEN NOT at_once THEN hash || id WHEN type_k = 100000 THEN hash || '.usage'
+            WHEN type_k = 2 AND id = label || '.2' THEN hash || '.2' END
+FROM (
+    SELECT session, ts, at, w.n, end_ts, k.k AS type_k, w.label, w.hash, k.k IN (-1, 0, 2, 99999, 100000, 100001) AS at_once,
         CASE k.k
         WHEN -1 THEN 'telemetry.superseded'
         WHEN 0 THEN 'session.created'
@@ -610,36 +623,48 @@ CREATE VIEW made AS
                      OR b.value ->> '$.output_tokens' - coalesce(told_others ->> ('$[' || b.key || '].output_tokens'), 0) > 0
                      OR b.value ->> '$.input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].input_tokens'), 0) > 0
                      OR b.value ->> '$.cache_read_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_read_input_tokens'), 0) > 0
-                     OR b.value ->> '$.cache_creation_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation_input_tokens'), 0) > 0) END;
+                     OR b.value ->> '$.cache_creation_input_tokens' - coalesce(told_others ->> ('$[' || b.key || '].cache_creation_input_tokens'), 0) > 0) END
+);
 
--- batch
-
-INSERT INTO said SELECT * FROM said;
-
-SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, CASE WHEN at_once THEN id ELSE label || id END, NULL,
-       CASE WHEN at IS NULL AND ts > 1 AND (type_k <> 2 OR end_ts = ts)
-           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n,
-       CASE WHEN NOT at_once THEN hash || id WHEN type_k = 100000 THEN hash || '.usage'
-            WHEN type_k = 2 AND id = label || '.2' THEN hash || '.2' END
-FROM made;
-
--- Rule (10): what the log of a sub-agent had of these lines.
-SELECT part, ts, type, id || '.moved', NULL,
-       (SELECT json_group_object(d.key, CASE WHEN d.key LIKE '%_tokens' AND d.key <> 'prompt_tokens' OR d.key = 'web_searches' THEN -d.value
-                                             WHEN d.type IN ('object', 'array') THEN json(d.value) ELSE d.value END)
-        FROM json_each(json_set(json_remove(data, '$.turn_id', '$.source.origin'),
-                                '$.prompt_tokens', coalesce(data ->> '$.prompt_tokens', data ->> '$.input_tokens'),
-                                '$.requests', -coalesce(data ->> '$.requests', data ->> '$.input_tokens' IS NOT 0))) d), n, NULL
-FROM made WHERE (SELECT max(part) FROM facts) IS NOT NULL AND part IS NOT NULL AND type_k >= 100000
-UNION ALL
+-- Rule (10): a sub-agent does not have these lines any more, nor their tokens.
 SELECT part, ts, 'record.moved', label || '.moved', NULL,
        json_fields('to', json_text(session), 'record', json_text(uuid),
            'call_ids', (SELECT nullif(json_group_array(b.value ->> '$.id'), '[]') FROM json_each(line_json(row), '$.message.content') b
                         WHERE substr(blocks, b.key + 1, 1) = 'c'),
            'source', json_fields('kind', kind, 'file', name, 'line', n)), n, NULL
-FROM facts, (SELECT kind, name FROM file) WHERE part IS NOT NULL;
+FROM parts CROSS JOIN facts USING (row) CROSS JOIN (SELECT kind, name FROM file)
+UNION ALL
+SELECT part, ts, 'agent.turn.usage', label || '.moved.usage' || coalesce('#' || i, ''), NULL,
+       json_fields('message_id', coalesce(j -> '$.message.id', j -> '$.uuid'), 'model', model,
+           'input_tokens', -(coalesce(fresh, 0) + coalesce(read, 0) + coalesce(wrote, 0)), 'output_tokens', -said,
+           'cached_input_tokens', -read, 'cache_write_tokens', -wrote, 'cache_write_1h_tokens', -nullif(for_hour, 0),
+           'web_searches', -nullif(found, 0), 'requests', CASE WHEN more THEN 0 ELSE -1 END,
+           'prompt_tokens', prompt, 'tier', json_text(nullif(trim(
+               CASE WHEN j ->> '$.message.usage.speed' = 'fast' THEN 'fast'
+               ELSE coalesce(nullif(j ->> '$.message.usage.service_tier', 'standard'), '') END
+               || CASE WHEN j ->> '$.message.usage.inference_geo' = 'us' THEN ' us' ELSE '' END), '')),
+           'source', json_fields('kind', kind, 'file', name, 'line', n)), n, NULL
+FROM (SELECT part, ts, n, label, line_json(row) AS j, NULL AS i, line_json(row) -> '$.message.model' AS model, again AS more,
+             more_input AS fresh, more_cached AS read, more_written AS wrote, more_output AS said, more_hour AS for_hour,
+             more_searches AS found, coalesce(size, coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)) AS prompt
+      FROM parts CROSS JOIN facts USING (row) WHERE counts AND message IS NOT NULL
+      UNION ALL
+      SELECT part, ts, n, label, line_json(row), key, coalesce(nullif(v -> '$.model', 'null'), line_json(row) -> '$.message.model'),
+             o IS NOT NULL, v ->> '$.input_tokens' - coalesce(o ->> '$.input_tokens', 0),
+             v ->> '$.cache_read_input_tokens' - coalesce(o ->> '$.cache_read_input_tokens', 0),
+             v ->> '$.cache_creation_input_tokens' - coalesce(o ->> '$.cache_creation_input_tokens', 0),
+             v ->> '$.output_tokens' - coalesce(o ->> '$.output_tokens', 0),
+             v ->> '$.cache_creation.ephemeral_1h_input_tokens' - coalesce(o ->> '$.cache_creation.ephemeral_1h_input_tokens', 0),
+             NULL, v ->> '$.input_tokens' + coalesce(v ->> '$.cache_read_input_tokens', 0)
+                   + coalesce(v ->> '$.cache_creation_input_tokens', 0)
+      FROM (SELECT f.*, b.key, b.value AS v, told_others -> ('$[' || b.key || ']') AS o
+            FROM parts CROSS JOIN facts f USING (row) CROSS JOIN json_each(line_json(row), '$.message.usage.iterations') b
+            WHERE counts AND others <> coalesce(told_others, '') AND b.value ->> '$.type' <> 'message')),
+     (SELECT kind, name FROM file)
+WHERE coalesce(nullif(fresh, 0), nullif(read, 0), nullif(wrote, 0), nullif(said, 0), nullif(for_hour, 0), nullif(found, 0)) IS NOT NULL;
 
 DELETE FROM facts;
+DELETE FROM parts;
 
 -- end
 
