@@ -61,6 +61,8 @@ static const char *state_of(const struct copy *copy, annal_slice path)
     struct stat st;
     struct importer importer;
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(path));
+    if (annal__json_member(copy->info, "foreign").len > 0)
+        return "elsewhere";
     if (stat(name, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR ? "deleted" : "unknown";
     bool same = (uint64_t)st.st_size == copy->bytes && mtime_ns(&st) == copy->mtime_ns;
@@ -494,6 +496,9 @@ static int find_place(const struct args *args, const struct choice *choice, stru
     char name[SOURCES_LOG_DIGITS + 1];
     const char *to = args_get(args, "to");
     struct buf text = {0};
+    if (to == NULL && annal__json_member(choice->copy.info, "foreign").len > 0)
+        return fail_refused("source restore: this copy of a log came with a bundle, from another "
+                            "host; --to FILE says where to write it");
     annal_slice place = to != NULL ? annal_slice_of(to) : text_of(&choice->copy, "path", &text);
     annal_status status = annal__buf_append_slice(path, place);
     annal__buf_done(&text);
@@ -571,7 +576,7 @@ static const struct command verbs[] = {
      .about = "An import copies each log, compressed, beside its events: a file, the files of a\n"
               "directory, or the rows of each session of a database. A log that was cut short,\n"
               "rewritten or replaced begins a new generation. LOG IS prints kept for an unchanged\n"
-              "log, changed, or deleted.",
+              "log, changed, deleted, or elsewhere for a log that came with a bundle.",
      .examples = "  annal source ls\n  annal source ls --lost\n",
      .fields = ls_fields,
      .run = ls},

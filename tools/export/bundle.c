@@ -32,6 +32,11 @@ struct bundle_artifact *bundle_add_artifact(struct bundle *bundle)
     return annal__array_add(&bundle->artifacts, &bundle->artifact_count, sizeof *bundle->artifacts);
 }
 
+struct bundle_source *bundle_add_source(struct bundle *bundle)
+{
+    return annal__array_add(&bundle->sources, &bundle->source_count, sizeof *bundle->sources);
+}
+
 /* Compare sessions so that ancestors precede their forks: the fork_seq of a fork is higher than
  * those of its ancestors. */
 static int compare_sessions(const void *a, const void *b)
@@ -49,8 +54,16 @@ static int compare_artifacts(const void *a, const void *b)
     return sessions != 0 ? sessions : strcmp(one->name, other->name);
 }
 
+static int compare_sources(const void *a, const void *b)
+{
+    const struct bundle_source *one = a, *other = b;
+    return strcmp(one->name, other->name);
+}
+
 void bundle_sort(struct bundle *bundle)
 {
+    if (bundle->source_count > 0)
+        qsort(bundle->sources, bundle->source_count, sizeof *bundle->sources, compare_sources);
     if (bundle->session_count > 0)
         qsort(bundle->sessions, bundle->session_count, sizeof *bundle->sessions, compare_sessions);
     if (bundle->artifact_count > 0)
@@ -62,6 +75,7 @@ void bundle_done(struct bundle *bundle)
 {
     annal__free(bundle->sessions);
     annal__free(bundle->artifacts);
+    annal__free(bundle->sources);
     *bundle = (struct bundle){0};
 }
 
@@ -72,6 +86,8 @@ uint64_t bundle_bytes(const struct bundle *bundle)
         bytes += bundle->sessions[i].bytes;
     for (size_t i = 0; i < bundle->artifact_count; i++)
         bytes += bundle->artifacts[i].bytes;
+    for (size_t i = 0; i < bundle->source_count; i++)
+        bytes += bundle->sources[i].bytes;
     return bytes;
 }
 
@@ -84,6 +100,11 @@ void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_
 void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES])
 {
     snprintf(path, BUNDLE_PATH_BYTES, "artifacts/%s/%s.zst", artifact->session, artifact->name);
+}
+
+void bundle_source_path(const struct bundle_source *source, char path[BUNDLE_PATH_BYTES])
+{
+    snprintf(path, BUNDLE_PATH_BYTES, "sources/%s", source->name);
 }
 
 annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
@@ -163,7 +184,8 @@ static annal_status put_artifact(const struct bundle_artifact *artifact, struct 
 annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out, annal_error *err)
 {
     out->limit = BUNDLE_MANIFEST_BYTES;
-    annal_status status = annal__buf_printf(out, "{\"annal_bundle\":1,\n\"sessions\":[");
+    annal_status status = annal__buf_printf(out, "{\"annal_bundle\":%d,\n\"sessions\":[",
+                                            bundle->source_count > 0 ? 2 : 1);
     for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
         status = annal__buf_printf(out, i > 0 ? ",\n" : "\n");
         if (status == ANNAL_OK)
@@ -176,6 +198,11 @@ annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out,
         if (status == ANNAL_OK)
             status = put_artifact(&bundle->artifacts[i], out);
     }
+    for (size_t i = 0; i < bundle->source_count && status == ANNAL_OK; i++)
+        status =
+            annal__buf_printf(out, "%s\n{\"name\":\"%s\",\"bytes\":%" PRIu64 ",\"sha256\":\"%s\"}",
+                              i > 0 ? "," : "],\n\"sources\":[", bundle->sources[i].name,
+                              bundle->sources[i].bytes, bundle->sources[i].sha256);
     if (status == ANNAL_OK)
         status = annal__buf_printf(out, "]}\n");
     return status < 0 ? annal__fail(err, status, "the manifest of the bundle is too large")
@@ -256,6 +283,33 @@ static bool read_artifact(annal_slice object, struct bundle_artifact *artifact)
            annal__hex_fits(artifact->sha256, 64);
 }
 
+static bool read_source(annal_slice object, struct bundle_source *source)
+{
+    annal__source_name name;
+    return text_of(object, "name", source->name, sizeof source->name) &&
+           annal__sources_read_name(source->name, &name) &&
+           number_of(object, "bytes", &source->bytes) &&
+           text_of(object, "sha256", source->sha256, sizeof source->sha256) &&
+           annal__hex_fits(source->sha256, 64);
+}
+
+/* A bundle of version 1 has none. */
+static annal_status read_sources(annal_slice list, struct bundle *bundle, annal_error *err)
+{
+    struct json_walk walk;
+    annal_slice object;
+    if (list.len > 0 && !annal__json_walk_array(&walk, list))
+        return refuse("its list of copies of logs is not valid", err);
+    while (list.len > 0 && annal__json_walk_item(&walk, &object)) {
+        struct bundle_source *source = bundle_add_source(bundle);
+        if (source == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
+        if (object.ptr[0] != '{' || !read_source(object, source))
+            return refuse("the description of a copy of a log is not valid", err);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_error *err)
 {
     struct json_walk walk;
@@ -278,7 +332,7 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
         if (object.ptr[0] != '{' || !read_artifact(object, artifact))
             return refuse("the description of an artifact is not valid", err);
     }
-    return ANNAL_OK;
+    return read_sources(annal__json_member(text, "sources"), bundle, err);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -342,6 +396,26 @@ static annal_status check_artifacts(const struct bundle *bundle, const struct by
     return ANNAL_OK;
 }
 
+static annal_status check_sources(const struct bundle *bundle, const struct by_id *by_id,
+                                  uint64_t *room, annal_error *err)
+{
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal__source_name name = {0};
+    for (size_t i = 0; i < bundle->source_count; i++) {
+        const struct bundle_source *source = &bundle->sources[i];
+        if (i > 0 && compare_sources(source - 1, source) >= 0)
+            return refuse("its copies of logs are not in order", err);
+        (void)annal__sources_read_name(source->name, &name);
+        snprintf(session, sizeof session, "%.*s", ANNAL_FMT(name.session));
+        if (find_session(by_id, session) == NULL)
+            return refuse("a copy of a log belongs to no session of the bundle", err);
+        if (source->bytes > *room)
+            return refuse("a number is too large", err);
+        *room -= source->bytes;
+    }
+    return ANNAL_OK;
+}
+
 static annal_status check_lists(const struct bundle *bundle, annal_error *err)
 {
     /* bytes that the files may have together, so that their sum does not overflow */
@@ -356,6 +430,8 @@ static annal_status check_lists(const struct bundle *bundle, annal_error *err)
     annal_status status = check_sessions(bundle, &by_id, &room, err);
     if (status == ANNAL_OK)
         status = check_artifacts(bundle, &by_id, &room, err);
+    if (status == ANNAL_OK)
+        status = check_sources(bundle, &by_id, &room, err);
     annal__free(by_id.list);
     return status;
 }
@@ -368,10 +444,11 @@ annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_er
     if (annal__json_check(text, MANIFEST_DEPTH, NULL) != JSON_VALID || text.ptr[0] != '{' ||
         !number_of(text, "annal_bundle", &version))
         return refuse("the file is not a bundle of annal", err);
-    if (version != 1)
-        return annal__fail(
-            err, ANNAL_ERR_UNSUPPORTED,
-            "the bundle has version %" PRIu64 ", but this annal reads only version 1", version);
+    if (version != 1 && version != 2)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "the bundle has version %" PRIu64
+                           ", but this annal reads only versions 1 and 2",
+                           version);
     annal_status status = read_lists(text, out, err);
     if (status == ANNAL_OK)
         status = bundle_manifest_write(out, &again, err);

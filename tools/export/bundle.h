@@ -3,8 +3,9 @@
  * A bundle: sessions in one file that another store imports and proves to be the same.
  *
  * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, which lists the
- *     other files in their order: the journals, then the artifacts of their sessions, byte for byte
- *     as in a store.
+ *     other files in their order: the journals, then the artifacts of their sessions, then the
+ *     copies of their logs (tools/source/copies.h), byte for byte as in a store. A bundle with copies
+ *     of logs has version 2.
  * (2) A fork is preceded by its ancestors.
  * (3) There is one way to write a manifest: a reader writes it again, and must get the same bytes.
  *     It contains the length and SHA-256 of each file, and the last event of each session with its
@@ -22,6 +23,7 @@
 #include "journal/base/below.h"
 #include "journal/base/buf.h"
 #include "journal/base/sha256.h"
+#include "journal/sys/sources.h"
 #include "tools/cli/args.h"
 #include "tools/cli/sessions.h"
 #include "tools/export/tar.h"
@@ -59,17 +61,27 @@ struct bundle_artifact {
     char sha256[SHA256_TEXT_BYTES];
 };
 
+/* A file of a copy of a log, all of whose sessions are in the bundle. */
+struct bundle_source {
+    char name[SOURCES_NAME_BYTES];
+    uint64_t bytes;
+    char sha256[SHA256_TEXT_BYTES];
+};
+
 struct bundle {
     struct bundle_session *sessions; /* sorted by fork_seq, then by id */
     size_t session_count;
     struct bundle_artifact *artifacts; /* sorted by session, then by name */
     size_t artifact_count;
+    struct bundle_source *sources; /* sorted by name */
+    size_t source_count;
 };
 
 /* Add an empty entry to a bundle, and return it: bundle_add_session() of a session,
  * bundle_add_artifact() of an artifact. Returns NULL if memory ran out. */
 struct bundle_session *bundle_add_session(struct bundle *bundle);
 struct bundle_artifact *bundle_add_artifact(struct bundle *bundle);
+struct bundle_source *bundle_add_source(struct bundle *bundle);
 void bundle_sort(struct bundle *bundle);
 void bundle_done(struct bundle *bundle);
 
@@ -80,6 +92,8 @@ uint64_t bundle_bytes(const struct bundle *bundle);
  * path in a bundle and in a store. */
 void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_PATH_BYTES]);
 void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES]);
+
+void bundle_source_path(const struct bundle_source *source, char path[BUNDLE_PATH_BYTES]);
 
 annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out, annal_error *err);
 

@@ -94,6 +94,8 @@ static annal_status check_ratio(struct taking *taking)
     struct stat file;
     if (stat(taking->file, &file) < 0)
         return annal__fail_errno(taking->err, "cannot examine the bundle '%s'", taking->name);
+    taking->staging.sources_max =
+        ((uint64_t)UNPACK_GIB << 30) + UNPACK_SOURCES_RATIO * (uint64_t)file.st_size;
     taking->staging.unpack_max =
         ((uint64_t)UNPACK_GIB << 30) + UNPACK_RATIO * (uint64_t)file.st_size;
     return bundle_bytes(&taking->staging.bundle) <= always + RATIO_MAX * (uint64_t)file.st_size
@@ -187,6 +189,10 @@ static annal_status lay_all_down(struct taking *taking)
         bundle_artifact_path(artifact, within);
         status = lay_down(taking, within, artifact->bytes, artifact->sha256);
     }
+    for (size_t i = 0; i < bundle->source_count && status == ANNAL_OK; i++) {
+        bundle_source_path(&bundle->sources[i], within);
+        status = lay_down(taking, within, bundle->sources[i].bytes, bundle->sources[i].sha256);
+    }
     if (status == ANNAL_OK && tar_next(taking->tar, &name, &bytes, taking->err) != ANNAL_END)
         status = refuse(taking, "the bundle contains more files than the manifest lists");
     /* Each file is synced before it is moved. Syncing the file system once before that is faster
@@ -208,10 +214,13 @@ static void print_proof(const struct taking *taking)
         out_json_string(annal_slice_of(taking->name));
         printf(",\"sessions\":%" PRIu64 ",\"events\":%" PRIu64
                ",\"artifacts\":%zu,\"added\":%" PRIu64 ",\"extended\":%" PRIu64
-               ",\"already_there\":%" PRIu64 ",\"missing_artifacts\":%" PRIu64
-               ",\"hashes_equal\":true}\n",
+               ",\"already_there\":%" PRIu64 ",\"missing_artifacts\":%" PRIu64,
                count, taking->staging.events, taking->staging.bundle.artifact_count,
                taking->staging.added, taking->staging.extended, there, taking->staging.missing);
+        if (taking->staging.bundle.source_count > 0)
+            printf(",\"sources\":%zu,\"sources_kept\":%" PRIu64,
+                   taking->staging.bundle.source_count, taking->staging.sources_kept);
+        puts(",\"hashes_equal\":true}");
         return;
     }
     printf("%s session%s, %s event%s, %s artifact%s: all hashes are equal",
@@ -223,6 +232,12 @@ static void print_proof(const struct taking *taking)
         printf("; %" PRIu64 " extended", taking->staging.extended);
     if (there > 0)
         printf("; %" PRIu64 " already in the store", there);
+    if (taking->staging.bundle.source_count > 0)
+        printf("; %zu file%s of copies of logs", taking->staging.bundle.source_count,
+               taking->staging.bundle.source_count == 1 ? "" : "s");
+    if (taking->staging.sources_kept > 0)
+        printf(", %" PRIu64 " of which %s left out, because the store has a copy of the same log",
+               taking->staging.sources_kept, taking->staging.sources_kept == 1 ? "is" : "are");
     fputc('\n', stdout);
 }
 

@@ -2,13 +2,16 @@
 /* Runs annal export --format bundle. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
+#include "journal/base/slice.h"
 #include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/export/bundle.h"
+#include "tools/source/copies.h"
 
 #include <annal/journal.h>
 
@@ -29,7 +32,10 @@ struct bundling {
     struct tar_writer *tar;
     struct progress progress;
     uint64_t bytes_done;
-    struct below below; /* directory of the store, open */
+    const char *session; /* whose copies of logs are added */
+    uint64_t left_out;   /* number of files of copies of logs that the bundle does not contain */
+    char excluded[SOURCES_NAME_BYTES]; /* name of the newest file of such a copy */
+    struct below below;                /* directory of the store, open */
     annal_error *err;
 };
 
@@ -133,6 +139,79 @@ static int add_artifact(void *arg, const annal_artifact_info *info)
                              bundling->err);
 }
 
+static int ignore_bytes(void *arg, annal_slice bytes)
+{
+    (void)arg;
+    (void)bytes;
+    return 0;
+}
+
+/* Return whether each session of a copy is in the bundle. */
+static bool has_sessions(const struct bundling *bundling, const struct copy *copy)
+{
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct json_walk walk;
+    annal_slice raw;
+    bool all = annal__json_walk_array(&walk, annal__json_member(copy->info, "sessions"));
+    while (all && annal__json_walk_item(&walk, &raw)) {
+        snprintf(id, sizeof id, "%.*s", ANNAL_FMT(annal__json_inside(raw)));
+        all = tfind(id, &bundling->names, compare_names) != NULL;
+    }
+    return all;
+}
+
+/* Leave out a copy of a log with all its generations, of which those before this file were added. */
+static void exclude(struct bundling *bundling, const char *newest)
+{
+    struct bundle *bundle = &bundling->bundle;
+    size_t len = strlen(newest);
+    while (bundle->source_count > 0 &&
+           strncmp(bundle->sources[bundle->source_count - 1].name, newest, len) == 0) {
+        bundle->source_count--;
+        bundling->left_out++;
+    }
+    bundling->left_out++;
+    snprintf(bundling->excluded, sizeof bundling->excluded, "%s", newest);
+}
+
+/* Add a file of a copy of a log; a copies_fn. The generations of a log come one after the other. */
+static int add_source(void *arg, const struct copy *copy)
+{
+    struct bundling *bundling = arg;
+    char within[BUNDLE_PATH_BYTES], newest[SOURCES_NAME_BYTES];
+    annal_error why = {0};
+    snprintf(newest, sizeof newest, "%.*s.%.*s", ANNAL_FMT(copy->session), ANNAL_FMT(copy->log));
+    if (!annal__slice_is(copy->session, bundling->session))
+        return 0; /* its first session adds it */
+    if (strcmp(newest, bundling->excluded) == 0) {
+        bundling->left_out++;
+        return 0;
+    }
+    annal_status proved =
+        copies_read(bundling->store, copy->name, copy->generation, ignore_bytes, NULL, &why);
+    if (proved != ANNAL_OK)
+        say("export: sources/%s is damaged, and the copy of this log is left out", copy->name);
+    if (proved != ANNAL_OK || !has_sessions(bundling, copy)) {
+        exclude(bundling, newest);
+        return 0;
+    }
+    struct bundle_source *source = bundle_add_source(&bundling->bundle);
+    if (source == NULL)
+        return fail_memory(bundling->err);
+    snprintf(source->name, sizeof source->name, "%s", copy->name);
+    source->bytes = copy->stored - copy->torn;
+    bundle_source_path(source, within);
+    return bundle_hash_below(&bundling->below, within, source->bytes, source->sha256,
+                             bundling->err);
+}
+
+static void say_fault(void *arg, const char *name, const annal_error *err)
+{
+    (void)arg;
+    (void)err;
+    say("export: sources/%s is damaged, and the copy of this log is left out", name);
+}
+
 static annal_status collect(struct bundling *bundling, const struct session_list *list)
 {
     struct bundle *bundle = &bundling->bundle;
@@ -145,6 +224,10 @@ static annal_status collect(struct bundling *bundling, const struct session_list
             status =
                 annal_artifact_each(bundling->store, annal_slice_of(bundle->sessions[i].session),
                                     add_artifact, bundling, bundling->err);
+        bundling->session = bundle->sessions[i].session;
+        if (status == ANNAL_OK)
+            status = copies_each(bundling->store, annal_slice_of(bundling->session), true,
+                                 add_source, say_fault, bundling, bundling->err);
     }
     bundle_sort(bundle);
     return status;
@@ -231,6 +314,10 @@ static annal_status put_all(struct bundling *bundling)
         status =
             put_file(bundling, within, bundle->artifacts[i].bytes, bundle->artifacts[i].sha256);
     }
+    for (size_t i = 0; i < bundle->source_count && status == ANNAL_OK; i++) {
+        bundle_source_path(&bundle->sources[i], within);
+        status = put_file(bundling, within, bundle->sources[i].bytes, bundle->sources[i].sha256);
+    }
     return status == ANNAL_OK ? tar_write_end(bundling->tar, bundling->err) : status;
 }
 
@@ -250,6 +337,11 @@ int bundle_export(annal_store *store, const struct session_list *list)
     if (status == ANNAL_OK)
         status = put_all(&bundling);
     progress_hide(&bundling.progress);
+    if (bundling.left_out > 0)
+        say("export: %" PRIu64 " file%s of copies of logs %s left out: their logs have other "
+            "sessions, too, or they are damaged",
+            bundling.left_out, bundling.left_out == 1 ? "" : "s",
+            bundling.left_out == 1 ? "is" : "are");
     tar_writer_free(bundling.tar);
     annal__artifact_hold_free(hold);
     bundle_done(&bundling.bundle);

@@ -10,6 +10,7 @@
 #include "journal/sys/verify.h"
 #include "tools/cli/store_open.h"
 #include "tools/export/extend.h"
+#include "tools/export/staging_sources.h"
 
 #include <annal/journal.h>
 
@@ -299,6 +300,8 @@ static annal_status prove_all(struct staging *staging)
     annal__lineage_proved_free(proved);
     for (size_t i = 0; i < bundle->artifact_count && status >= 0; i++)
         status = prove_artifact(staging, &bundle->artifacts[i]);
+    if (status >= 0 && bundle->source_count > 0)
+        status = staging_sources_prove(staging);
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -404,6 +407,8 @@ static annal_status move_in(struct staging *staging)
         staging->extended += staging->standings[i] == STANDS_SHORTER ? 1 : 0;
     }
     annal__artifact_hold_free(hold);
+    if (status >= 0 && bundle->source_count > 0)
+        status = staging_sources_move(staging);
     return status;
 }
 

@@ -14,6 +14,9 @@
 /* Limit of the unpacked artifacts of a bundle: 1 GiB plus 100 times the size of the bundle. */
 enum { UNPACK_GIB = 1, UNPACK_RATIO = 100 };
 
+/* The limit of all generations of logs together: they share bytes. */
+enum { UNPACK_SOURCES_RATIO = 1000 };
+
 /* How much of a bundle's session the store contains: nothing, the same events, or only the first
  * ones. */
 enum standing { STANDS_NOT, STANDS_SAME, STANDS_SHORTER };
@@ -32,6 +35,9 @@ struct staging {
     const struct bundle_session **by_id; /* sessions of the bundle, sorted by id */
     /* number of bytes that the artifacts may still unpack to */
     uint64_t unpack_max;
+    /* number of bytes of logs that their copies may still have */
+    uint64_t sources_max;
+    uint64_t sources_kept; /* number of files that were not imported: the store has others */
     /* number of references in events to artifacts that the bundle lacks */
     uint64_t missing;
     uint64_t added, extended, events;
