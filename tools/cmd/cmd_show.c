@@ -131,9 +131,11 @@ static int json_lineage(struct show *show)
 }
 
 static const char session_row[] =
-    "SELECT s.*, o.source_host, o.source_path, c.cost_usd, c.computed_cost_usd, c.costed_tokens"
+    "SELECT s.*, o.source_host, o.source_path, x.state AS source_state,"
+    " x.noticed_at AS source_noticed_at, c.cost_usd, c.computed_cost_usd, c.costed_tokens"
     " FROM sessions s LEFT JOIN usage_by_session c ON c.session_id = s.id"
-    " LEFT JOIN session_latest_sources o ON o.session_id = s.id WHERE id = ?1";
+    " LEFT JOIN session_latest_sources o ON o.session_id = s.id"
+    " LEFT JOIN source_states x ON x.session_id = s.id WHERE id = ?1";
 static const char source_rows[] =
     "SELECT source_host, source_path FROM session_sources WHERE session_id = ?1"
     " AND (SELECT count(*) FROM session_sources WHERE session_id = ?1) > 1 ORDER BY seq";

@@ -103,8 +103,10 @@ enum {
     "  AND type = 'import.unreadable') AS unreadable_lines,"                                       \
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
     "  AND type = 'import.unknown') AS unknown_layouts,"                                           \
-    " (SELECT source_host FROM session_sources o WHERE o.session_id = s.id) AS source_host,"       \
-    " (SELECT source_path FROM session_sources o WHERE o.session_id = s.id) AS source_path,"       \
+    " (SELECT source_host FROM session_latest_sources o WHERE o.session_id = s.id) AS "            \
+    "source_host,"                                                                                 \
+    " (SELECT source_path FROM session_latest_sources o WHERE o.session_id = s.id) AS "            \
+    "source_path,"                                                                                 \
     " (SELECT state FROM source_states o WHERE o.session_id = s.id) AS source_state,"              \
     " (SELECT noticed_at FROM source_states o WHERE o.session_id = s.id) AS source_noticed_at"
 #define SESSION_PARENTS                                                                            \

@@ -121,6 +121,8 @@ CREATE TABLE session_sources (
     PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
+CREATE INDEX idx_session_sources_path ON session_sources(source_path);
+
 CREATE VIEW session_latest_sources AS
     SELECT session_id, source_host, source_path FROM session_sources s
     WHERE seq = (SELECT max(seq) FROM session_sources o WHERE o.session_id = s.session_id);

@@ -368,6 +368,8 @@ START_TEST(ls_lists_lost_sessions_and_the_command_that_restores_the_first)
     ck_assert_ptr_null(strstr(cli.out, "source restore"));
     DONE(&cli, "ls");
     assert_prints("log deleted");
+    DONE(&cli, "show", "s-1", "--json");
+    assert_prints("\"source_state\":\"deleted\"");
     DONE(&cli, "source", "restore", "s-1");
     DONE(&cli, "ls", "--lost", "--json");
     ck_assert_str_eq(cli.out, "");

@@ -6,5 +6,5 @@ WITH known AS MATERIALIZED (
     SELECT DISTINCT session_id, source_path AS path FROM session_sources
     WHERE source_host = ?1 AND source_path GLOB '/*'),
 told AS MATERIALIZED (
-    SELECT k.*, coalesce(l.gone, 0) AS gone, coalesce(l.deleted, 0) AS deleted
+    SELECT k.*, coalesce(l.gone, 0) AS gone
     FROM known k LEFT JOIN source_logs l USING (session_id, path))
