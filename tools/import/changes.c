@@ -35,6 +35,7 @@ struct facts {
     uint64_t generation, bytes, began;
     int64_t copied_us;
     char kind[64];
+    bool has_form; /* whether the log is not a file: each session has a copy of its part */
     struct buf info;
 };
 
@@ -97,6 +98,7 @@ static int take_facts(void *arg, const struct copy *copy)
     (void)annal__json_text(annal__json_member(copy->info, "kind"), &text, &kind);
     snprintf(facts->kind, sizeof facts->kind, "%.*s", ANNAL_FMT(kind));
     snprintf(facts->name, sizeof facts->name, "%s", copy->name);
+    facts->has_form = annal__json_member(copy->info, "form").len > 0;
     facts->generation = copy->generation;
     facts->bytes = copy->bytes;
     facts->began = copy->began;
@@ -173,8 +175,7 @@ static annal_status put_source(struct changes *changes, const char *path, const 
     struct buf *out = &changes->sources;
     char since[ANNAL_TIME_BYTES];
     uint64_t size = (uint64_t)st->st_size, unread = 0;
-    if (copy->name[0] != '\0' && S_ISREG(st->st_mode) &&
-        annal__json_member(annal__buf_slice(&copy->info), "form").len == 0)
+    if (copy->name[0] != '\0' && S_ISREG(st->st_mode) && !copy->has_form)
         unread = size > copy->bytes ? size - copy->bytes : size < copy->bytes ? size : 0;
     annal_time_format(us_of(st->st_mtim), since);
     annal_status status = annal__buf_printf(out, out->len > 1 ? ",[" : "[");
@@ -185,10 +186,11 @@ static annal_status put_source(struct changes *changes, const char *path, const 
                                    since, log_of(path));
     if (status < 0)
         return status;
-    return copy->name[0] == '\0'
-               ? annal__buf_printf(out, "null,null,null,0]")
-               : annal__buf_printf(out, "\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", copy->kind,
-                                   copy->generation, copy->bytes, unread);
+    if (copy->name[0] == '\0')
+        return annal__buf_printf(out, "null,null,null,0]");
+    return copy->has_form ? annal__buf_printf(out, "\"%s\",null,null,0]", copy->kind)
+                          : annal__buf_printf(out, "\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+                                              copy->kind, copy->generation, copy->bytes, unread);
 }
 
 static int look(void *arg, const annal_row *row)

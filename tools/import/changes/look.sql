@@ -6,7 +6,7 @@
       AND NOT (gone AND path IN (SELECT path FROM looked WHERE presence = 'unreachable')))
 SELECT json_object('session', session_id, 'path', path,
                    'is', iif(gone AND presence = 'unreachable', 'gone', presence), 'bytes', bytes,
-                   'copy', json(iif(copied IS NULL, 'false', 'true')), 'unread', unread,
+                   'copy', json(iif(kind IS NULL, 'false', 'true')), 'unread', unread,
                    'since', since, 'lost', session_id NOT IN (SELECT session_id FROM kept))
 FROM found WHERE presence <> 'there' OR unread > 0
 UNION ALL
