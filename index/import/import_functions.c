@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <zstd.h>
 
 static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
@@ -145,6 +146,31 @@ static void sql_base64(sqlite3_context *context, int argc, sqlite3_value **argv)
     annal__buf_done(&text);
 }
 
+/* Decompress one zstd frame. The result is NULL if the blob is not one complete frame, if the
+ * content is not UTF-8, or if it is larger than an event. */
+static void sql_unzstd(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    enum { PIECE_BYTES = 65536 };
+    (void)argc;
+    struct buf text = {.limit = ANNAL_APPEND_BYTES_MAX};
+    ZSTD_inBuffer in = {.src = sqlite3_value_blob(argv[0]),
+                        .size = (size_t)sqlite3_value_bytes(argv[0])};
+    ZSTD_DStream *stream = ZSTD_createDStream();
+    size_t left = stream != NULL && in.size > 0 ? 1 : 0, before = SIZE_MAX;
+    while (left > 0 && !ZSTD_isError(left) && (in.pos < in.size || text.len != before) &&
+           annal__buf_reserve(&text, PIECE_BYTES) >= 0) {
+        ZSTD_outBuffer out = {.dst = text.ptr + text.len, .size = PIECE_BYTES};
+        before = text.len;
+        left = ZSTD_decompressStream(stream, &out, &in);
+        text.len += out.pos;
+    }
+    if (left == 0 && in.pos == in.size && text.len > 0 &&
+        annal__json_is_utf8(annal__buf_slice(&text)))
+        sqlite3_result_text64(context, text.ptr, text.len, SQLITE_TRANSIENT, SQLITE_UTF8);
+    ZSTD_freeDStream(stream);
+    annal__buf_done(&text);
+}
+
 static const struct {
     const char *name;
     int args;
@@ -152,7 +178,7 @@ static const struct {
 } functions[] = {{"time_us", 1, sql_time_us},           {"session_id", 1, sql_session_id},
                  {"json_text", 1, sql_json_text},       {"json_fields", -1, sql_json_fields},
                  {"msgpack_json", 1, sql_msgpack_json}, {"base64", 1, sql_base64},
-                 {"otlp_json", 1, sql_otlp_json}};
+                 {"otlp_json", 1, sql_otlp_json},       {"unzstd", 1, sql_unzstd}};
 
 int annal__import_functions(sqlite3 *db)
 {

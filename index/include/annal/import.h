@@ -39,6 +39,9 @@
  *   otlp_json(value)
  *       a value of OpenTelemetry, such as {"intValue":"7"} or {"kvlistValue":…}, as plain JSON
  *   base64(blob)
+ *   unzstd(blob)
+ *       the text in a zstd frame, NULL if it is not a complete frame with UTF-8, or larger than an
+ *       event may be
  *   said(content)
  *       what the user said in a message, as a JSON string of at most 400 bytes: the content after
  *       the texts that the agent put before it. NULL if the agent put no text there, "" if nothing

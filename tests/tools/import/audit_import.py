@@ -16,7 +16,7 @@ import json, os, random, re, shutil, subprocess, sys, tempfile
 
 KINDS = ("amp atif autogen claude-code cline codex copilot-chat copilot-cli crush cursor droid dsh gemini-cli goose "
          "inspect kimi langgraph lionagi mini-swe-agent openai-agents opencode openhands otel pi qwen-code swe-agent "
-         "tau-bench").split()
+         "tau-bench zed").split()
 
 
 class Number(str):

@@ -110,6 +110,9 @@ static const struct log {
     {"inspect", "2026-03-02T09-14-06_tides.eval", "archive", 5, 22, 1340, 60, 1000,
      "import.record 5, message.added 5, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 1, turn.failed 1, turn.started 2"},
+    {"zed", "threads.db.sql", "sqlite", 14, 32, 1200, 60, 900,
+     "import.record 2, message.added 8, tool.called 4, tool.failed 1, tool.returned 2, "
+     "turn.completed 2, turn.started 4"},
     {"tau-bench", "runs.jsonl", "lines", 2, 16, 0, 0, 0,
      "message.added 6, tool.called 1, tool.returned 1, turn.completed 3, turn.started 3"},
     {"langgraph", "trajectory.jsonl", "lines", 4, 10, 0, 0, 0,
@@ -498,7 +501,7 @@ START_TEST(a_log_of_unknown_kind_is_refused_and_nothing_is_written)
     ck_assert_ptr_nonnull(strstr(cli.err, "'annal import jsonl --map ...' reads"));
     ck_assert_int_eq(cli_journals(&cli), 0);
     CLI(&cli, NULL, "import", "nonsense", tmpdir_path(&cli.dir, "x.json"));
-    cli_assert_refused(&cli, 2, "swe-agent, tau-bench, auto, or a file NAME.sql");
+    cli_assert_refused(&cli, 2, "tau-bench, zed, auto, or a file NAME.sql");
 }
 END_TEST
 
