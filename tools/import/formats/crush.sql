@@ -10,17 +10,20 @@
 -- importer can read.
 --
 -- The form was learnt from charmbracelet/crush 37f36e938 (FSL-1.1-MIT: internal/db/migrations,
--- internal/message/content.go, internal/agent/agent.go). No database of the program was found in public:
--- no number was compared with a recorded session.
+-- internal/message/content.go, internal/agent/agent.go). Messages, calls, results, failures and ends were
+-- compared with a recorded database of August 2025 in rnwolf/dbr ede01bf5 (MIT). It has no reasoning, no
+-- shell_command and no sub-agent.
 --
 --  (1) A session is a row of sessions; a sub-agent names its parent. Times are seconds, or milliseconds
 --      if they are too large for seconds.
 --  (2) A message's parts: tool_call and tool_result become calls and results, a shell_command of the
 --      user both; text and reasoning are the content of message.added, with the type in the part.
---  (3) A user's message begins a turn. The reason of its finish ends it: end_turn, canceled or error.
---  (4) A result with is_error, or the last line "Exit code N" of a command, is a failure.
+--  (3) A user's message begins a turn. The reason of its finish ends it: end_turn, canceled,
+--      permission_denied or error.
+--  (4) A result with is_error is a failure, and so is a command if a line "Exit code N" is at its end. A
+--      result may lack the name of its tool, which is then taken from the call.
 --  (5) A message of the assistant is read once it is finished, because its row changes until then.
---  (6) The tokens in a session's row are those of its last request, and its cost is a sum without the
+--  (6) The tokens in a session's row count its last request alone, and its cost is a sum without the
 --      requests: both are unknown here, and remain in the record.
 --  (7) The first event of a row contains the rest of the row under "extra".
 
@@ -44,6 +47,7 @@ goose_db_version: 1
 -- once
 -- rest_ts, rest_n: a finished answer is the last of the turn.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER, model TEXT) WITHOUT ROWID;
+CREATE TABLE calls (id TEXT PRIMARY KEY, tool TEXT) WITHOUT ROWID;
 CREATE TABLE file (ts INTEGER);
 INSERT INTO file VALUES (1);
 CREATE TABLE out (session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
@@ -114,7 +118,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                      AND n.r ->> '$.model' <> '');
     INSERT INTO parts
     SELECT CASE WHEN main = 'meta' THEN 'meta' WHEN main <> 'message' THEN 'note' WHEN role = 'user' AND NOT summary THEN 'user'
-                WHEN role = 'assistant' THEN CASE finish ->> '$.reason' WHEN 'canceled' THEN 'busy' WHEN 'error' THEN 'busy'
+                WHEN role = 'assistant' THEN CASE finish ->> '$.reason' WHEN 'canceled' THEN 'busy' WHEN 'permission_denied' THEN 'busy' WHEN 'error' THEN 'busy'
                                              ELSE CASE WHEN called THEN 'busy' ELSE 'answer' END END
                 ELSE 'note' END,
         ts,
@@ -151,7 +155,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT 'note', n.ts, 'import.record', n.id || '.part.' || e.key, json_fields('kind', '"calls"', 'extra', e.value), NEW.n
     FROM now n, json_each(p) e
     WHERE main = 'message' AND (e.type <> 'object' OR e.value ->> '$.type' = 'reasoning' AND e.value ->> '$.data.thinking' = ''
-        OR e.value ->> '$.type' = 'finish' AND e.value ->> '$.data.reason' NOT IN ('canceled', 'error'));
+        OR e.value ->> '$.type' = 'finish' AND e.value ->> '$.data.reason' NOT IN ('canceled', 'permission_denied', 'error'));
     -- The title of a session, which is known later than its first message.
     INSERT INTO parts
     SELECT 'meta', ts, 'session.updated', 'title.' || (r ->> '$.title'), json_fields('set', json_fields('title', r -> '$.title')), NEW.n
@@ -165,6 +169,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'extra', CASE e.value ->> '$.type' WHEN 'shell_command' THEN json_remove(e.value, '$.data.command', '$.data.output', '$.data.exit_code')
                         ELSE json_remove(e.value, '$.data.id', '$.data.name', '$.data.input') END), NEW.n
     FROM now n, json_each(p) e WHERE main = 'message' AND e.type = 'object' AND e.value ->> '$.type' IN ('tool_call', 'shell_command');
+    INSERT OR REPLACE INTO calls SELECT e.value ->> '$.data.id', e.value ->> '$.data.name' FROM now n, json_each(p) e
+    WHERE main = 'message' AND e.type = 'object' AND e.value ->> '$.type' = 'tool_call' AND json_type(e.value, '$.data.id') = 'text';
     INSERT INTO parts
     SELECT 'busy', ts, CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END, id || '.result.' || key,
            json_fields('call_id', coalesce(CASE type WHEN 'tool_result' THEN b -> '$.data.tool_call_id' ELSE b -> '$.data.id' END,
@@ -176,21 +182,22 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
           FROM (SELECT n.id, n.ts, e.key, e.value AS b, e.value ->> '$.type' AS type,
                        CASE WHEN e.value ->> '$.type' = 'shell_command'
                             THEN CASE WHEN json_type(e.value, '$.data.exit_code') = 'integer' THEN e.value ->> '$.data.exit_code' END
-                            WHEN e.value ->> '$.data.name' IN ('bash', 'job_output')
-                                 AND instr(substr(e.value ->> '$.data.content', -80), 'Exit code ') > 0
-                            THEN CAST(substr(substr(e.value ->> '$.data.content', -80),
-                                             instr(substr(e.value ->> '$.data.content', -80), 'Exit code ') + 10) AS INTEGER) END AS code
+                            WHEN coalesce(nullif(e.value ->> '$.data.name', ''), (SELECT c.tool FROM calls c WHERE c.id = e.value ->> '$.data.tool_call_id'))
+                                     IN ('bash', 'job_output')
+                                 AND instr(char(10) || substr(e.value ->> '$.data.content', -400), char(10) || 'Exit code ') > 0
+                            THEN CAST(substr(substr(e.value ->> '$.data.content', -400),
+                                             instr(char(10) || substr(e.value ->> '$.data.content', -400), char(10) || 'Exit code ') + 10) AS INTEGER) END AS code
                 FROM now n, json_each(p) e
                 WHERE n.main = 'message' AND e.type = 'object' AND e.value ->> '$.type' IN ('tool_result', 'shell_command')));
     INSERT INTO parts
-    SELECT CASE finish ->> '$.reason' WHEN 'canceled' THEN 'cancelled' ELSE 'failed' END, ts,
-           CASE WHEN turn IS NULL THEN 'import.record' WHEN finish ->> '$.reason' = 'canceled' THEN 'turn.cancelled' ELSE 'turn.failed' END,
+    SELECT CASE finish ->> '$.reason' WHEN 'error' THEN 'failed' ELSE 'cancelled' END, ts,
+           CASE WHEN turn IS NULL THEN 'import.record' WHEN finish ->> '$.reason' = 'error' THEN 'turn.failed' ELSE 'turn.cancelled' END,
            n.id || '.finish',
            CASE WHEN turn IS NULL THEN json_fields('kind', '"calls"', 'extra', finish)
-           ELSE json_fields('reason', CASE finish ->> '$.reason' WHEN 'canceled' THEN '"interrupted"' END,
+           ELSE json_fields('reason', CASE finish ->> '$.reason' WHEN 'canceled' THEN '"interrupted"' WHEN 'permission_denied' THEN '"refused"' END,
                             'error', CASE finish ->> '$.reason' WHEN 'error' THEN finish END,
-                            'extra', CASE finish ->> '$.reason' WHEN 'canceled' THEN finish END) END, NEW.n
-    FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND finish ->> '$.reason' IN ('canceled', 'error');
+                            'extra', CASE WHEN finish ->> '$.reason' <> 'error' THEN finish END) END, NEW.n
+    FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND finish ->> '$.reason' IN ('canceled', 'permission_denied', 'error');
     DELETE FROM parts;
 END;
 

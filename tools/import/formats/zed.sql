@@ -49,6 +49,10 @@ FROM (SELECT rowid AS at, id, CASE data_type WHEN 'zstd' THEN unzstd(data) ELSE 
      json_each(CASE WHEN json_valid(d) THEN d ELSE 'null' END, '$.messages') m
 ORDER BY at, m.key;
 
+-- copies
+ids: SELECT session_id(id), id FROM threads
+threads: id IN ids
+
 -- once
 -- rest_ts, rest_n: an answer without a call is the last of the turn.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER, model TEXT, ts INTEGER) WITHOUT ROWID;
