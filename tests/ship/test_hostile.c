@@ -409,7 +409,9 @@ START_TEST(a_small_file_that_claims_a_huge_content_is_not_unpacked)
     put_parquet((struct making){.left = 100000, .seq = 1, .data = ANNAL_SLICE("1")}, 1);
     CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
     ck_assert_int_eq(cli.exit_status, 3);
-    ck_assert_msg(strstr(cli.err, says) != NULL, "%s", cli.err);
+    ck_assert_msg(strstr(cli.err, "the files have more rows than the manifests of the lake say") !=
+                      NULL,
+                  "%s", cli.err);
     put_parquet((struct making){.left = 70, .seq = 1, .step = 1, .data = {data, sizeof data}}, 70);
     CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
     ck_assert_int_eq(cli.exit_status, 3);

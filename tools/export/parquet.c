@@ -307,17 +307,40 @@ static int copy_rows(struct parquet *parquet, const char *from)
     return exit_status;
 }
 
-static annal_status write_files(struct buf *out, const char *const *paths, size_t count)
+static annal_status write_call(struct buf *out, const char *function, const char *const *paths,
+                               size_t count)
 {
-    annal_status status = annal__buf_printf(out, "read_parquet([");
+    annal_status status = annal__buf_printf(out, "%s([", function);
     for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
         status = i > 0 ? annal__buf_append(out, ",", 1) : ANNAL_OK;
         if (status == ANNAL_OK)
             status = add_quoted(out, paths[i]);
     }
+    return status;
+}
+
+static annal_status write_files(struct buf *out, const char *const *paths, size_t count)
+{
+    annal_status status = write_call(out, "read_parquet", paths, count);
     if (status == ANNAL_OK)
         status = annal__buf_printf(out, "], hive_partitioning = false)");
     return status == ANNAL_OK && annal__buf_cstr(out) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+}
+
+/* Write a SELECT that calls error() if the files say that they have more rows: a small file may
+ * claim very many, and reading them may take hours. */
+static annal_status write_row_limit(struct buf *out, const char *const *paths, size_t count,
+                                    uint64_t rows_max)
+{
+    annal_status status =
+        annal__buf_printf(out,
+                          "SELECT CASE WHEN sum(num_rows) > %" PRIu64
+                          " THEN error('the files have more rows than the manifests of the lake "
+                          "say') END FROM ",
+                          rows_max);
+    if (status == ANNAL_OK)
+        status = write_call(out, "parquet_file_metadata", paths, count);
+    return status == ANNAL_OK ? annal__buf_printf(out, "]); ") : status;
 }
 
 /* Check that the merged file has the same rows as the files `from`, by their number and by the sum
@@ -355,11 +378,13 @@ int parquet_merge(struct parquet *parquet, const char *const *paths, size_t coun
 }
 
 int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count,
-                  const char *proof, const char *sql)
+                  uint64_t rows_max, const char *proof, const char *sql)
 {
     struct buf from = {0}, copy = {0};
     annal_status status = write_files(&from, paths, count);
     parquet->is_read = true;
+    if (status == ANNAL_OK)
+        status = write_row_limit(&copy, paths, count, rows_max);
     if (status == ANNAL_OK && proof != NULL)
         status = annal__buf_printf(&copy, "WITH f AS (SELECT * FROM %s) %s; ", from.ptr, proof);
     if (status == ANNAL_OK)

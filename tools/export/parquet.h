@@ -53,10 +53,10 @@ int parquet_merge(struct parquet *parquet, const char *const *paths, size_t coun
 
 /* In place of parquet_write(): run an SQL statement "SELECT … FROM f …" on the rows of Parquet
  * files, and write its rows as lines of text with | between the values, which must not contain | or
- * a line break. proof (may be NULL) is a SELECT that runs first, and calls error() if nothing may
- * be written. */
+ * a line break. The files must say that they have at most rows_max rows. proof (may be NULL) is a
+ * SELECT that runs first, and calls error() if nothing may be written. */
 int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count,
-                  const char *proof, const char *sql);
+                  uint64_t rows_max, const char *proof, const char *sql);
 
 /* Return whether writing failed because the disk is full. */
 bool parquet_is_full(const struct parquet *parquet);

@@ -443,11 +443,15 @@ static annal_status ask(const struct reading *reading, const char *sql, int answ
     struct opened opened = {0};
     struct parquet *parquet = NULL;
     char path[FD_PATH_BYTES];
+    uint64_t rows_max = 0;
     lake_fd_path(path, answer);
+    for (size_t i = 0; i < reading->count; i++)
+        rows_max += reading->files[i]->rows;
     annal_status status = open_files(reading, &opened);
     int exit_status = status >= 0 && opened.count > 0 ? parquet_open(path, &parquet) : 0;
     if (parquet != NULL)
-        exit_status = parquet_lines(parquet, opened.paths, opened.count, reading->proof, sql);
+        exit_status =
+            parquet_lines(parquet, opened.paths, opened.count, rows_max, reading->proof, sql);
     parquet_close(parquet);
     lake_close_all(&opened);
     return exit_status == 0 ? status
