@@ -429,7 +429,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
       AND record_owner('otel ' || key, session) = session;
     UPDATE tree SET used = 1
     WHERE key IN (SELECT p.key FROM spans p WHERE p.class <> 'embedding' AND EXISTS (
-                      SELECT 1 FROM out o WHERE o.row = NEW.row AND o.i = p.i AND o.k = 1000002));
+                      SELECT 1 FROM out o WHERE o.row = NEW.row AND o.i = p.i AND o.type = 'agent.turn.usage' AND o.k = 1000002));
     INSERT OR IGNORE INTO agents
     SELECT p.key, o.session, o.ts, o.data, o.n FROM spans p JOIN out o ON o.row = NEW.row AND o.i = p.i
     WHERE (p.class IN ('agent', 'other') OR p.op = '') AND o.type = 'agent.turn.usage';
