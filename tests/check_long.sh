@@ -36,6 +36,7 @@ node        the Node package: on Node 22, 24 and 26, 200 kills, a million append
 loaded      make test 20 times beside busy processes and a busy disk; tests in which time passes, 20 times each
 systems     other systems, fresh, in roots of their own: README's commands, make install, the wheel; clang; aarch64
 handoff     every log handed to every agent and imported again; the agents themselves resume what was written
+git         edits of real logs replayed into a repository: annal blame and annal log name their sessions
 imports     ten logs made of each log of tests/data: nothing is lost; titles, failures, ends, costs counted again
 END
 }
@@ -116,6 +117,15 @@ run_part() {
         mkdir -p build/handoff && cp tests/handoff/package.json build/handoff
         npm install --prefix build/handoff --ignore-scripts --no-audit --no-fund
         python3 tests/handoff/resume.py build/bench/tools/annal build/handoff/node_modules "${names[@]}"
+        ;;
+    git)
+        cmake --preset bench
+        cmake --build --preset bench --target annal_command
+        logs=(jsonl=tests/git/edits.jsonl)
+        for kind in claude-code codex gemini-cli pi; do
+            [ -z "${ANNAL_TEST_DATA:-}" ] || logs+=("$kind=$ANNAL_TEST_DATA/$kind")
+        done
+        python3 tests/git/replay.py build/bench/tools/annal 400 "${logs[@]}"
         ;;
     imports)
         cmake --preset bench

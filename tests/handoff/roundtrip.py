@@ -170,8 +170,9 @@ def refusals(annal, room):
     for name, text in (("none", '{"type":"note","data":{}}'), ("one", '{"type":"message.added","data":{"id":"1","role":"user","content":"hi"}}')):
         subprocess.run([annal, "append", name, "--store", store], input=text.encode(), check=True, stdout=subprocess.PIPE)
     taken, own, bad = (os.path.join(room, name) for name in ("taken", "own.sql", "bad.sql"))
-    for path, text in ((taken, "mine"), (bad, "x AS (SELECT 1) SELECT 1"), (own, "-- base: ~/.mine\n-- resume: mine {id}\n"
-                       "x AS (SELECT 1) SELECT 'path' AS what, -1 AS n, id || '.txt' AS text FROM task UNION ALL "
+    for path, text in ((taken, "mine"), (bad, "x AS (SELECT 1) SELECT 1"), (own, "-- base: ~/.mine\n"
+                       "x AS (SELECT 1) SELECT 'path' AS what, -1 AS n, base || id || '.txt' AS text FROM task UNION ALL "
+                       "SELECT 'resume', 0, cd || 'mine ' || id FROM task UNION ALL "
                        "SELECT 'line', i, text FROM conversation ORDER BY n")):
         with open(path, "w") as file:
             file.write(text)
@@ -185,7 +186,7 @@ def refusals(annal, room):
         return "a refused handoff wrote something"
     said = json.loads(run(annal, store, "handoff", "one", "--to", own, "--directory", room, "--json", env=env))
     if said["path"] != "%s/.mine/%s.txt" % (home, said["session_id"]) or open(said["path"]).read() != '"hi"\n' \
-            or os.stat(said["path"]).st_mode & 0o77 or said["resume"] != "cd %s && mine %s" % (room, said["session_id"]):
+            or os.stat(said["path"]).st_mode & 0o77 or said["resume"] != "cd '%s' && mine %s" % (room, said["session_id"]):
         return "a target of the user: %r" % said
     said = json.loads(run(annal, store, "handoff", "one", "--to", "codex", "--json", env=env))
     if not said["path"].startswith(room + "/codex/sessions/"):

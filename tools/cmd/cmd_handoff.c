@@ -7,7 +7,8 @@
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
-#include "tools/cmd/handoff.h"
+#include "tools/cli/whole_file.h"
+#include "tools/import/importers.h"
 #include "tools/show/values.h"
 
 #include <errno.h>
@@ -15,44 +16,33 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { UUID_BYTES = 37, TEXT_BYTES_MAX = 1 << 20, ROWS_STOP = 99 };
+extern const char annal__sql_handoff_conversation[];
+
+enum { TEXT_BYTES_MAX = 1 << 20, ROWS_STOP = 99 };
 
 struct handoff {
     const struct args *args;
     struct importer target;
-    struct buf sql; /* text of a target that the user wrote */
-    const char *directory;
-    char own_directory[PATH_MAX]; /* of the session, or the current one */
-    struct buf base, path, file;
+    struct buf sql;                           /* text of a target that the user wrote */
+    char here[PATH_MAX], directory[PATH_MAX]; /* directory: where the agent continues */
+    struct buf base, path, file, resume;
     char id[256];
     struct target out;
     uint64_t lines;
-    struct buf left, left_json; /* what is left out, for people and as JSON */
-    int exit_status;            /* why the rows were stopped */
+    struct buf left; /* left out things as JSON */
+    int exit_status; /* why the rows were stopped */
 };
 
 /* ---- The target ---- */
 
 static int read_text(const char *path, struct buf *text)
 {
-    char bytes[4096];
-    size_t len;
-    FILE *file = fopen(path, "re");
-    annal_status status = ANNAL_OK;
-    text->limit = TEXT_BYTES_MAX;
-    while (file != NULL && status >= 0 && (len = fread(bytes, 1, sizeof bytes, file)) > 0)
-        status = annal__buf_append(text, bytes, len);
-    if (file == NULL || ferror(file) || status < 0)
-        status = fail_refused("handoff: read '%s': %s", path,
-                              status < 0 ? "it is longer than 1 MiB" : strerror(errno));
-    if (file != NULL)
-        fclose(file);
-    return status;
+    return whole_file_read(path, TEXT_BYTES_MAX, text)
+               ? EXIT_DONE
+               : fail_refused("handoff: read '%s': %s", path, strerror(errno));
 }
 
 /* Find the built-in target, or read the file that --to names. Return the exit status. */
@@ -92,6 +82,8 @@ static annal_status find_base(struct handoff *handoff)
             status = annal__buf_printf(&handoff->base, "%s%.*s/", value, (int)(word.len - len),
                                        word.ptr + len);
     }
+    if (handoff->base.len == 0 && status >= 0)
+        status = annal__buf_printf(&handoff->base, "%s/", handoff->here);
     return status;
 }
 
@@ -103,25 +95,12 @@ static int read_beside(struct handoff *handoff)
     annal_slice name = importer_word(&handoff->target, "reads", &at);
     int exit_status = EXIT_DONE;
     if (name.len > 0 &&
-        annal__buf_printf(&path, "%.*s%.*s", (int)handoff->base.len,
-                          handoff->base.len > 0 ? handoff->base.ptr : "", ANNAL_FMT(name)) >= 0 &&
+        annal__buf_printf(&path, "%.*s%.*s", ANNAL_FMT(annal__buf_slice(&handoff->base)),
+                          ANNAL_FMT(name)) >= 0 &&
         annal__buf_cstr(&path) != NULL && access(path.ptr, F_OK) == 0)
         exit_status = read_text(path.ptr, &handoff->file);
     annal__buf_done(&path);
     return exit_status;
-}
-
-static bool make_id(char id[UUID_BYTES])
-{
-    uint8_t b[16];
-    if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
-        return false;
-    b[6] = (b[6] & 0x0f) | 0x40; /* version 4 */
-    b[8] = (b[8] & 0x3f) | 0x80;
-    snprintf(id, UUID_BYTES, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
-             b[14], b[15]);
-    return true;
 }
 
 /* ---- The file ---- */
@@ -130,13 +109,8 @@ static bool make_id(char id[UUID_BYTES])
 static int begin_file(struct handoff *handoff, annal_slice name)
 {
     struct stat st;
-    const char *to = args_get(handoff->args, "to-path");
-    annal_status status =
-        to != NULL
-            ? annal__buf_append_slice(&handoff->path, annal_slice_of(to))
-            : annal__buf_printf(&handoff->path, "%.*s%.*s", (int)handoff->base.len,
-                                handoff->base.len > 0 ? handoff->base.ptr : "", ANNAL_FMT(name));
-    if (status < 0 || annal__buf_cstr(&handoff->path) == NULL)
+    if (annal__buf_append_slice(&handoff->path, name) < 0 ||
+        annal__buf_cstr(&handoff->path) == NULL)
         return fail_storage("handoff: out of memory");
     if (lstat(handoff->path.ptr, &st) == 0)
         return fail_refused("handoff: '%s' exists, and is not replaced; --to-path FILE writes to "
@@ -148,26 +122,21 @@ static int begin_file(struct handoff *handoff, annal_slice name)
     return target_begin(&handoff->out, handoff->path.ptr);
 }
 
-static int take_left(struct handoff *handoff, int64_t n, annal_slice text)
-{
-    annal_status status = ANNAL_OK;
-    if (n > 0)
-        status = annal__buf_printf(&handoff->left, "  %" PRIi64 " %.*s\n", n, ANNAL_FMT(text));
-    if (n > 0 && status >= 0)
-        status = annal__buf_printf(&handoff->left_json, "%s{\"n\":%" PRIi64 ",\"what\":\"%.*s\"}",
-                                   handoff->left_json.len > 0 ? "," : "", n, ANNAL_FMT(text));
-    return status;
-}
-
 static int use_row(struct handoff *handoff, const annal_row *row)
 {
     if (row->count != 3 || row->values[0].kind != ANNAL_VALUE_TEXT)
         return fail_refused("handoff: a row of '%s' is not (what, n, text)", handoff->target.kind);
     annal_slice what = row->values[0].bytes, text = row->values[2].bytes;
-    if (annal__slice_is(what, "left"))
-        return take_left(handoff, row->values[1].integer, text);
+    if (annal__slice_is(what, "left") && row->values[1].integer > 0) {
+        say("left out: %" PRIi64 " %.*s", row->values[1].integer, ANNAL_FMT(text));
+        return annal__buf_printf(&handoff->left, "%s{\"n\":%" PRIi64 ",\"what\":\"%.*s\"}",
+                                 handoff->left.len > 0 ? "," : "", row->values[1].integer,
+                                 ANNAL_FMT(text));
+    }
     if (annal__slice_is(what, "path"))
         return begin_file(handoff, text);
+    if (annal__slice_is(what, "resume"))
+        return annal__buf_append_slice(&handoff->resume, text);
     if (annal__slice_is(what, "id"))
         snprintf(handoff->id, sizeof handoff->id, "%.*s", ANNAL_FMT(text));
     if (!annal__slice_is(what, "line") || handoff->path.len == 0)
@@ -187,132 +156,84 @@ static int take_row(void *arg, const annal_row *row)
 
 /* ---- The end ---- */
 
-/* Append a word of a shell command, in quotes if it needs them. */
-static annal_status append_word(struct buf *out, annal_slice word)
+static void print_end(struct handoff *handoff)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_./+,:@%=";
-    size_t i = 0;
-    while (i < word.len && memchr(plain, word.ptr[i], sizeof plain - 1) != NULL)
-        i++;
-    if (i == word.len)
-        return annal__buf_append_slice(out, word);
-    annal_status status = annal__buf_append(out, "'", 1);
-    for (i = 0; i < word.len && status >= 0; i++)
-        status = word.ptr[i] == '\'' ? annal__buf_append(out, "'\\''", 4)
-                                     : annal__buf_append(out, word.ptr + i, 1);
-    return status < 0 ? status : annal__buf_append(out, "'", 1);
-}
-
-static annal_status write_resume(const struct handoff *handoff, struct buf *out)
-{
-    size_t at = 0;
-    char *path = realpath(handoff->path.ptr, NULL);
-    annal_status status = annal__buf_append(out, "cd ", 3);
-    if (status >= 0)
-        status = append_word(out, annal_slice_of(handoff->directory));
-    if (status >= 0)
-        status = annal__buf_append(out, " &&", 3);
-    for (annal_slice word;
-         status >= 0 && (word = importer_word(&handoff->target, "resume", &at)).len > 0;) {
-        status = annal__buf_append(out, " ", 1);
-        if (status >= 0 && annal__slice_is(word, "{id}"))
-            word = annal_slice_of(handoff->id);
-        if (status >= 0 && annal__slice_is(word, "{path}"))
-            status = append_word(out, annal_slice_of(path != NULL ? path : handoff->path.ptr));
-        else if (status >= 0)
-            status = annal__buf_append_slice(out, word);
-    }
-    free(path);
-    return status;
-}
-
-static int print_end(const struct handoff *handoff)
-{
-    struct buf resume = {0};
-    int exit_status = EXIT_DONE;
-    if (write_resume(handoff, &resume) < 0 || annal__buf_cstr(&resume) == NULL) {
-        exit_status = fail_storage("handoff: out of memory");
-    } else if (handoff->args->json) {
+    char lines[HUMAN_BYTES];
+    annal_slice resume = annal__buf_slice(&handoff->resume);
+    if (handoff->args->json) {
         fputs("{\"path\":", stdout);
         out_json_string(annal__buf_slice(&handoff->path));
         printf(",\"session_id\":\"%s\",\"lines\":%" PRIu64 ",\"resume\":", handoff->id,
                handoff->lines);
-        out_json_string(annal__buf_slice(&resume));
-        printf(",\"left_out\":[%.*s]}\n", (int)handoff->left_json.len,
-               handoff->left_json.len > 0 ? handoff->left_json.ptr : "");
+        out_json_string(resume);
+        printf(",\"left_out\":[%.*s]}\n", (int)handoff->left.len,
+               handoff->left.len > 0 ? handoff->left.ptr : "");
     } else {
-        char lines[HUMAN_BYTES];
-        printf("wrote '%s': %s lines\nresume the session with: %s\n", handoff->path.ptr,
-               human_count(lines, handoff->lines), resume.ptr);
+        printf("wrote '%s': %s lines\nresume the session with: %.*s\n", handoff->path.ptr,
+               human_count(lines, handoff->lines), ANNAL_FMT(resume));
     }
-    annal__buf_done(&resume);
-    if (handoff->left.len > 0)
-        fprintf(stderr, "left out:\n%.*s", (int)handoff->left.len, handoff->left.ptr);
-    return exit_status;
 }
 
 /* ---- The verb ---- */
 
-static int keep_directory(void *arg, const annal_row *row)
+static int keep_row(void *arg, const annal_row *row)
 {
     struct handoff *handoff = arg;
-    snprintf(handoff->own_directory, PATH_MAX, "%.*s", ANNAL_FMT(row->values[0].bytes));
+    snprintf(handoff->id, sizeof handoff->id, "%.*s", ANNAL_FMT(row->values[0].bytes));
+    snprintf(handoff->directory, PATH_MAX, "%.*s", ANNAL_FMT(row->values[1].bytes));
     return EXIT_DONE;
 }
 
-/* Find the directory in which the agent continues: --directory, else the session's, if it exists,
- * else the current one. */
-static int find_directory(struct handoff *handoff, annal_index *index, annal_slice session)
+/* Choose the new id, and the directory in which the agent continues: --directory, else the
+ * session's, if it exists, else the current one. */
+static int choose(struct handoff *handoff, annal_index *index, const annal_value *session)
 {
+    static const char sql[] =
+        "SELECT printf('%s-%s-4%s-%s%s-%s', substr(h, 1, 8), substr(h, 9, 4), substr(h, 14, 3),"
+        " substr('89ab', 1 + random() % 2 + 1, 1), substr(h, 18, 3), substr(h, 21, 12)), d "
+        "FROM (SELECT lower(hex(randomblob(16))) AS h, coalesce(working_directory, '') AS d"
+        "      FROM sessions WHERE id = ?1 LIMIT 1)";
     struct stat st;
     annal_error err = {0};
-    const annal_value params[] = {text_value(session)};
-    const annal_sql_options options = {.params = params, .param_count = 1};
+    const annal_sql_options options = {.params = session, .param_count = 1};
     const char *given = args_get(handoff->args, "directory");
-    handoff->directory = handoff->own_directory;
+    if (annal_sql(index, annal_slice_of(sql), &options, keep_row, handoff, &err) < 0)
+        return fail_error(&err);
     if (given != NULL)
-        return realpath(given, handoff->own_directory) != NULL
+        return realpath(given, handoff->directory) != NULL
                    ? EXIT_DONE
                    : fail_refused("handoff: directory '%s': %s", given, strerror(errno));
-    annal_status status = annal_sql(
-        index, ANNAL_SLICE("SELECT coalesce(working_directory, '') FROM sessions WHERE id = ?1"),
-        &options, keep_directory, handoff, &err);
-    if (status < 0)
-        return fail_error(&err);
-    if (stat(handoff->own_directory, &st) == 0 && S_ISDIR(st.st_mode))
+    if (stat(handoff->directory, &st) == 0 && S_ISDIR(st.st_mode))
         return EXIT_DONE;
-    if (handoff->own_directory[0] != '\0')
-        say("handoff: the session's directory '%s' does not exist here, so the session continues "
-            "in the current directory",
-            handoff->own_directory);
-    return getcwd(handoff->own_directory, PATH_MAX) != NULL
-               ? EXIT_DONE
-               : fail_storage("handoff: the current directory: %s", strerror(errno));
+    if (handoff->directory[0] != '\0')
+        say("the session's directory '%s' does not exist here, so the session continues in the "
+            "current directory",
+            handoff->directory);
+    memcpy(handoff->directory, handoff->here, PATH_MAX);
+    return EXIT_DONE;
 }
 
 /* Run the SELECT of the target, which writes the file. Return the exit status. */
-static int write_session(struct handoff *handoff, annal_index *index, annal_slice session)
+static int write_session(struct handoff *handoff, annal_index *index, annal_value session)
 {
     uint8_t digest[SHA256_BYTES];
     char hash[SHA256_TEXT_BYTES];
-    struct timespec now;
     annal_error err = {0};
     struct buf sql = {0};
-    clock_gettime(CLOCK_REALTIME, &now);
     annal__sha256_of(handoff->directory, strlen(handoff->directory), digest);
     annal__sha256_text(digest, hash);
-    if (!make_id(handoff->id) ||
-        annal__buf_printf(&sql, "%s\n%.*s", annal__sql_handoff_conversation,
+    if (annal__buf_printf(&sql, "%s\n%.*s", annal__sql_handoff_conversation,
                           ANNAL_FMT(handoff->target.sql)) < 0)
         return fail_storage("handoff: out of memory");
-    const annal_value params[] = {text_value(session),
+    const annal_value params[] = {session,
                                   string_value(handoff->id),
-                                  integer_value(now.tv_sec * 1000 + now.tv_nsec / 1000000),
                                   string_value(handoff->directory),
                                   string_value(hash),
-                                  text_or_null(annal__buf_slice(&handoff->file))};
-    const annal_sql_options options = {.params = params, .param_count = 6};
+                                  text_or_null(annal__buf_slice(&handoff->file)),
+                                  text_value(annal__buf_slice(&handoff->base)),
+                                  string_value(args_get(handoff->args, "to-path")),
+                                  string_value(handoff->here)};
+    const annal_sql_options options = {.params = params, .param_count = 8};
     annal_status status =
         annal_sql(index, annal__buf_slice(&sql), &options, take_row, handoff, &err);
     annal__buf_done(&sql);
@@ -320,7 +241,7 @@ static int write_session(struct handoff *handoff, annal_index *index, annal_slic
     int at_end = handoff->path.len > 0 ? target_end(&handoff->out, exit_status == EXIT_DONE) : 0;
     if (exit_status == EXIT_DONE && at_end == EXIT_DONE && handoff->path.len == 0)
         return fail_refused("handoff: session '%.*s' has no messages and no calls",
-                            ANNAL_FMT(session));
+                            ANNAL_FMT(session.bytes));
     return exit_status == EXIT_DONE ? at_end : exit_status;
 }
 
@@ -332,30 +253,29 @@ static int run(const struct args *args)
     annal_session_info info;
     annal_error err = {0};
     int exit_status = find_target(&handoff);
-    if (exit_status == EXIT_DONE && find_base(&handoff) < 0)
-        exit_status = fail_storage("handoff: out of memory");
+    if (exit_status == EXIT_DONE &&
+        (getcwd(handoff.here, PATH_MAX) == NULL || find_base(&handoff) < 0))
+        exit_status = fail_storage("handoff: the current directory: %s", strerror(errno));
     if (exit_status == EXIT_DONE)
         exit_status = read_beside(&handoff);
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
-    if (exit_status == EXIT_DONE &&
-        annal_session_info_get(store, fields_text(args, "SESSION"), &info, &err) < 0)
+    const annal_value session = text_value(fields_text(args, "SESSION"));
+    if (exit_status == EXIT_DONE && annal_session_info_get(store, session.bytes, &info, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == EXIT_DONE)
         exit_status = catch_up_open(store, NULL, &index);
     if (exit_status == EXIT_DONE)
-        exit_status = find_directory(&handoff, index, fields_text(args, "SESSION"));
+        exit_status = choose(&handoff, index, &session);
     (void)umask(077); /* logs of agents are private */
     if (exit_status == EXIT_DONE)
-        exit_status = write_session(&handoff, index, fields_text(args, "SESSION"));
+        exit_status = write_session(&handoff, index, session);
     if (exit_status == EXIT_DONE)
-        exit_status = print_end(&handoff);
-    annal__buf_done(&handoff.sql);
-    annal__buf_done(&handoff.base);
-    annal__buf_done(&handoff.path);
-    annal__buf_done(&handoff.file);
-    annal__buf_done(&handoff.left);
-    annal__buf_done(&handoff.left_json);
+        print_end(&handoff);
+    struct buf *const bufs[] = {&handoff.sql,  &handoff.base, &handoff.path,
+                                &handoff.file, &handoff.left, &handoff.resume};
+    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
+        annal__buf_done(bufs[i]);
     annal_index_close(index);
     return store_close(store, out_finish(exit_status));
 }

@@ -23,6 +23,9 @@ extern const struct importer_text {
     const char *sql;
 } importer_texts[];
 
+/* the targets of annal handoff, in the same form (tools/export/handoff/conversation.sql) */
+extern const struct importer_text handoff_texts[];
+
 bool importer_find(const char *kind, struct importer *out_importer);
 
 /* Return whether the importer has a section "-- detect". */

@@ -80,8 +80,10 @@ static const char *const story[][8] = {
     {"version"},
 };
 
-/* Verbs that run until a signal, or need another server, have tests of their own. */
-static const char *const elsewhere[] = {"home", "pull", "push", "serve", "ship", "watch"};
+/* Verbs that run until a signal, or need another server or a repository, have tests of their
+ * own. */
+static const char *const elsewhere[] = {"blame", "home",  "log",  "pull",
+                                        "push",  "serve", "ship", "watch"};
 
 static bool in_story(const char *word)
 {

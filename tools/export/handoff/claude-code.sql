@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- base: $CLAUDE_CONFIG_DIR ~/.claude
--- resume: claude --resume {id}
 --
 -- A session log of Claude Code: projects/<directory>/<session id>.jsonl. Each part of an answer is
 -- a line, and so is each result. The last digits of the times differ, because two prompts with one
@@ -34,10 +33,12 @@ entries AS (
                                                             'cache_read_input_tokens', 0, 'output_tokens', 0)) END) AS line
     FROM content c, self)
 
-SELECT 'path' AS what, -1 AS n, 'projects/' || (
+SELECT 'path' AS what, -1 AS n, coalesce(to_path, base || 'projects/' || (
     SELECT group_concat(CASE WHEN c GLOB '[a-zA-Z0-9]' THEN c WHEN unicode(c) > 65535 THEN '--' WHEN n > 0 THEN '-' ELSE '' END, '')
-    FROM letters) || '/' || id || '.jsonl' AS text FROM task
+    FROM letters) || '/' || id || '.jsonl') AS text FROM task
 WHERE EXISTS (SELECT 1 FROM conversation)
+UNION ALL
+SELECT 'resume', 0, cd || 'claude --resume ' || id FROM task
 UNION ALL
 SELECT 'line', 0, json_object('type', 'custom-title', 'customTitle', title, 'sessionId', id) FROM self
 WHERE title IS NOT NULL AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = session AND s.title_from IS NULL)

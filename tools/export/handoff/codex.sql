@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- base: $CODEX_HOME ~/.codex
--- resume: codex resume {id}
 --
 -- A rollout of Codex: sessions/YYYY/MM/DD/rollout-<time>-<thread id>.jsonl. The model is given the
 -- lines response_item; the screen shows the lines event_msg. Codex sends back thoughts only in the
@@ -32,9 +31,11 @@ entries AS (
         ELSE json_object('type', 'agent_message', 'message', json(text)) END
     FROM messages m WHERE NOT added AND text <> '""')
 
-SELECT 'path' AS what, -1 AS n, strftime('sessions/%Y/%m/%d/rollout-%Y-%m-%dT%H-%M-%S-', now / 1000, 'unixepoch', 'localtime')
-    || id || '.jsonl' AS text FROM task
+SELECT 'path' AS what, -1 AS n, coalesce(to_path, base || strftime('sessions/%Y/%m/%d/rollout-%Y-%m-%dT%H-%M-%S-', now / 1000, 'unixepoch', 'localtime')
+    || id || '.jsonl') AS text FROM task
 WHERE EXISTS (SELECT 1 FROM conversation)
+UNION ALL
+SELECT 'resume', 0, cd || 'codex resume ' || id FROM task
 UNION ALL
 SELECT 'line', 0, json_object('timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', now / 1000.0, 'unixepoch'), 'type', 'session_meta',
     'payload', json_object('id', id, 'timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', now / 1000.0, 'unixepoch'), 'cwd', directory,

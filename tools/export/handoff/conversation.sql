@@ -4,9 +4,17 @@
 -- (tools/cmd/cmd_handoff.c) runs this text, then the file of the target, as one SELECT: the file of
 -- a target continues this WITH, and returns rows (what, n, text):
 --
---   path    where the file goes, below the directory of "-- base:"
+--   path    the file; n is -1, because it precedes the lines
+--   id      the id of the new session, if it is not task.id
+--   resume  the command that continues the session in its agent
 --   line    a line of the file; n is its place
 --   left    n things that the file does not have; text says which
+--
+-- Directives at the head of a target:
+--
+--   -- base: PLACE...   directory of its files: the first of $VAR/NAME whose variable is set, or
+--                       ~/NAME; without this line, the current directory
+--   -- reads: NAME      a file below the base, whose text becomes task.file
 --
 -- Texts, inputs and outputs are JSON: a target copies them, so every digit and escape stays.
 --
@@ -17,9 +25,12 @@
 --  (3) The result of a call follows the answer with the call, because no model accepts another
 --      place. A result without a call is left out.
 
--- id: the id of the new session; now: in ms; directory: where the agent continues; hash: its SHA-256; file:
--- the file of "-- reads:".
-WITH task (session, id, now, directory, hash, file) AS (SELECT ?1, ?2, ?3, ?4, ?5, ?6),
+-- id: the id of the new session; directory: where the agent continues; hash: its SHA-256; file: the
+-- text of the file of "-- reads:"; base: the directory of "-- base:", with a slash; to_path: the file
+-- that the user named, or NULL; now: in ms; cd: the begin of the command that resumes.
+WITH task (session, id, directory, hash, file, base, to_path, now, cd) AS MATERIALIZED (
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, CASE WHEN ?7 GLOB '/*' THEN ?7 ELSE ?8 || '/' || ?7 END, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER),
+           'cd ''' || replace(?3, '''', '''\''''') || ''' && '),
 
 self AS (
     SELECT s.agent_id, nullif(s.provider, '') AS provider, nullif(s.model, '') AS model, s.title, s.git_branch,

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- base: $GEMINI_CLI_HOME/.gemini ~/.gemini
 -- reads: projects.json
--- resume: gemini --resume {id}
 --
 -- A chat of the Gemini CLI: tmp/<project>/chats/session-<time>-<id>.jsonl. The project is the name
 -- that projects.json gives to the directory, else the hash of the directory, from which the CLI
@@ -9,11 +8,13 @@
 
 replies AS (SELECT call, text, failed, at FROM conversation WHERE what = 'result')
 
-SELECT 'path' AS what, -1 AS n, 'tmp/' || coalesce((
+SELECT 'path' AS what, -1 AS n, coalesce(to_path, base || 'tmp/' || coalesce((
         SELECT p.value FROM json_each(CASE WHEN json_valid(file) THEN file END, '$.projects') p
         WHERE p.key = directory AND p.type = 'text' AND p.value NOT GLOB '*/*' AND p.value <> '..'), hash)
-    || '/chats/session-' || strftime('%Y-%m-%dT%H-%M-', now / 1000, 'unixepoch') || substr(id, 1, 8) || '.jsonl' AS text FROM task
+    || '/chats/session-' || strftime('%Y-%m-%dT%H-%M-', now / 1000, 'unixepoch') || substr(id, 1, 8) || '.jsonl') AS text FROM task
 WHERE EXISTS (SELECT 1 FROM conversation)
+UNION ALL
+SELECT 'resume', 0, cd || 'gemini --resume ' || id FROM task
 UNION ALL
 SELECT 'line', 0, json_object('sessionId', id, 'projectHash', hash, 'startTime', strftime('%Y-%m-%dT%H:%M:%fZ', now / 1000.0, 'unixepoch'),
     'lastUpdated', strftime('%Y-%m-%dT%H:%M:%fZ', now / 1000.0, 'unixepoch'), 'kind', 'main') FROM task

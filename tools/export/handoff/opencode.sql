@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
--- resume: opencode import {path} && opencode --session {id}
 --
 -- A document as `opencode export` prints it, which `opencode import` reads. OpenCode sorts messages
 -- and parts by their ids, which begin with a time: these begin before now.
@@ -34,7 +33,10 @@ bodies AS (
                 WHERE c.g = m.g AND c.what <> 'result' ORDER BY c.i LIMIT -1))) AS parts
     FROM messages m JOIN ids o ON o.i = m.i, named)
 
-SELECT 'path' AS what, -1 AS n, session_id || '.json' AS text FROM named WHERE parts > 0
+SELECT 'path' AS what, -1 AS n, coalesce(to_path, base || session_id || '.json') AS text FROM named WHERE parts > 0
+UNION ALL
+SELECT 'resume', 0, cd || 'opencode import ''' || replace(coalesce(to_path, base || session_id || '.json'), '''', '''\''''')
+    || ''' && opencode --session ' || session_id FROM named
 UNION ALL SELECT 'id', -1, session_id FROM named
 UNION ALL
 SELECT 'line', 0, '{"info":' || json_object('id', session_id, 'slug', 'handoff', 'projectID', 'global', 'directory', directory,

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- base: $PI_CODING_AGENT_DIR ~/.pi/agent
--- resume: pi --session {path}
 --
 -- A session of the pi coding agent: sessions/--<directory>--/<time>_<session id>.jsonl. pi shows an
 -- answer of another model without its signatures, and gives its thoughts to the next model as text.
@@ -20,12 +19,13 @@ entries AS (
     SELECT i, at, json_object('role', 'toolResult', 'toolCallId', call, 'toolName', tool,
         'content', json_array(json_object('type', 'text', 'text', json(text))),
         'isError', json(CASE WHEN failed THEN 'true' ELSE 'false' END), 'timestamp', ms), 'result', 0, NULL
-    FROM conversation WHERE what = 'result')
+    FROM conversation WHERE what = 'result'),
+places AS (SELECT coalesce(to_path, base || 'sessions/--' || replace(replace(replace(ltrim(directory, '/'), '/', '-'), '\', '-'), ':', '-')
+    || '--/' || strftime('%Y-%m-%dT%H-%M-%S-', now / 1000, 'unixepoch') || printf('%03dZ_', now % 1000) || id || '.jsonl') AS path, cd FROM task)
 
-SELECT 'path' AS what, -1 AS n, 'sessions/--' || replace(replace(replace(ltrim(directory, '/'), '/', '-'), '\', '-'), ':', '-')
-    || '--/' || strftime('%Y-%m-%dT%H-%M-%S-', now / 1000, 'unixepoch') || printf('%03dZ_', now % 1000) || id || '.jsonl' AS text
-FROM task
-WHERE EXISTS (SELECT 1 FROM conversation)
+SELECT 'path' AS what, -1 AS n, path AS text FROM places WHERE EXISTS (SELECT 1 FROM conversation)
+UNION ALL
+SELECT 'resume', 0, cd || 'pi --session ''' || replace(path, '''', '''\''''') || '''' FROM places
 UNION ALL
 SELECT 'line', 0, json_object('type', 'session', 'version', 3, 'id', id,
     'timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', now / 1000.0, 'unixepoch'), 'cwd', directory) FROM task
