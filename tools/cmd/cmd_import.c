@@ -362,6 +362,7 @@ static annal_status copy(struct work *work, const struct log *log, const struct 
                                      .importer = importer,
                                      .path = log->path,
                                      .report = report,
+                                     .spares = &work->spares,
                                      .limits = &work->limits,
                                      .flags = IMPORT_COPY_WAIT |
                                               (report->unchanged ? IMPORT_COPY_IF_OLD : 0)};

@@ -690,6 +690,7 @@ static void copy_now(struct follow *follow, struct followed *log, unsigned flags
                                      .importer = &log->importer,
                                      .path = log->path,
                                      .report = log->read,
+                                     .spares = &follow->spares,
                                      .limits = follow->options->limits,
                                      .flags = flags};
     annal_status status = import_copy(&copy, &settled, &err);

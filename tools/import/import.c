@@ -34,6 +34,7 @@
 #include "tools/import/detect.h"
 #include "tools/import/import_job.h"
 #include "tools/import/source_container.h"
+#include "tools/source/copies_zstd.h"
 
 #include <annal/import.h>
 #include <annal/journal.h>
@@ -403,6 +404,7 @@ void import_spares_done(struct import_spares *spares)
 {
     for (size_t i = 0; i < IMPORT_SPARES; i++)
         annal_import_close(spares->all[i].import);
+    copies_zstd_free(spares->zstd);
     *spares = (struct import_spares){0};
 }
 

@@ -100,7 +100,8 @@ struct import_spares {
         annal_import *import; /* prepared importer, or NULL if the entry is free */
         const char *sql;
     } all[IMPORT_SPARES];
-    size_t next; /* number of the importer to replace if all are used */
+    size_t next;              /* number of the importer to replace if all are used */
+    struct copies_zstd *zstd; /* compressor of copies; NULL: none yet */
 };
 
 void import_spares_done(struct import_spares *spares);
@@ -117,7 +118,8 @@ struct import_copy {
     const struct importer *importer;
     const char *path; /* of the log */
     struct import_report *report;
-    const annal_limits *limits; /* limits for reading a database; NULL: the defaults */
+    const annal_limits *limits;   /* limits for reading a database; NULL: the defaults */
+    struct import_spares *spares; /* NULL: a compressor is made for each log */
     unsigned flags;
 };
 

@@ -37,15 +37,17 @@ static annal_status take(struct copying *copying, size_t first, size_t count,
                          struct copies_text *text, annal_error *err)
 {
     const struct import_copy *copy = copying->copy;
-    return copies_take(copy->store,
-                       &(struct copies_log){.path = copying->path,
-                                            .kind = copy->importer->kind,
-                                            .sessions = copying->sessions + first,
-                                            .session_count = count,
-                                            .text = text,
-                                            .sync = (copy->flags & IMPORT_COPY_SYNC) != 0,
-                                            .waits = (copy->flags & IMPORT_COPY_WAIT) != 0},
-                       copying->settled, err);
+    return copies_take(
+        copy->store,
+        &(struct copies_log){.path = copying->path,
+                             .kind = copy->importer->kind,
+                             .sessions = copying->sessions + first,
+                             .session_count = count,
+                             .text = text,
+                             .zstd = copy->spares != NULL ? &copy->spares->zstd : NULL,
+                             .sync = (copy->flags & IMPORT_COPY_SYNC) != 0,
+                             .waits = (copy->flags & IMPORT_COPY_WAIT) != 0},
+        copying->settled, err);
 }
 
 /* Return whether the copies of some of the sessions are not read again. */

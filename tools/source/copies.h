@@ -64,9 +64,10 @@ struct copies_log {
     /* sessions with events of the log; the first gives the copy its name */
     const struct copies_session *sessions;
     size_t session_count;
-    struct copies_text *text; /* text of a log that is not a file; else NULL */
-    bool sync;                /* whether to sync the copy before the return */
-    bool waits;               /* whether to wait some milliseconds if the log was just written */
+    struct copies_text *text;  /* text of a log that is not a file; else NULL */
+    struct copies_zstd **zstd; /* compressor to reuse, NULL at first; NULL: none is kept */
+    bool sync;                 /* whether to sync the copy before the return */
+    bool waits;                /* whether to wait some milliseconds if the log was just written */
 };
 
 /*

@@ -594,8 +594,10 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
                             .directory = -1,
                             .fd = -1,
                             .quiet = true,
-                            .zstd = copies_zstd_new()};
+                            .zstd = log->zstd != NULL ? *log->zstd : NULL};
     annal_status status = ANNAL_END;
+    if (taking.zstd == NULL)
+        taking.zstd = copies_zstd_new();
     name_of(log->path, log->sessions[0].id, taking.name);
     int fd = -1;
     if (log->text == NULL) {
@@ -614,7 +616,10 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
         annal__error_context(err, "copy '%s'", log->path);
     if (fd >= 0)
         close(fd);
-    copies_zstd_free(taking.zstd);
+    if (log->zstd != NULL)
+        *log->zstd = taking.zstd;
+    else
+        copies_zstd_free(taking.zstd);
     annal__buf_done(&taking.block);
     annal__buf_done(&taking.frame);
     annal__buf_done(&taking.info);
