@@ -23,6 +23,7 @@ struct transcript {
     struct spending spending;
     struct tally turn; /* usage since the turn began */
     uint64_t left_out; /* number of events that are not shown because of their type */
+    struct buf hold;   /* a value of the current event without base64 */
     bool folded;       /* whether the current turn was undone, and is printed in a folded section */
 };
 
@@ -138,6 +139,21 @@ static void put_head(const struct export *export, const struct summary *summary)
 
 /* ---- Messages ---- */
 
+/* Return a member of the event's data, or the other one, without texts in base64. The slice lives
+ * until the next call. */
+static annal_slice readable(struct transcript *transcript, const annal_event *event,
+                            const char *name, const char *other)
+{
+    return page_without_base64(event_either(event, name, other), &transcript->hold);
+}
+
+static void put_media(annal_slice type)
+{
+    fputs("*", stdout);
+    page_inline(type, NAME_CHARS);
+    fputs(", not shown*\n\n", stdout);
+}
+
 static void put_place(const annal_event *event)
 {
     char ts[ANNAL_TIME_BYTES];
@@ -156,9 +172,7 @@ static void put_part(annal_slice part)
     if (excerpt_is_text(text)) {
         page_quote(text);
     } else if (event_block_is_media(part, &type)) {
-        fputs("*", stdout);
-        page_inline(type, NAME_CHARS);
-        fputs(", not shown*\n\n", stdout);
+        put_media(type);
     } else {
         fputs("**Other**: ", stdout);
         /* a value in a form that only the agent's program understands: print it as code */
@@ -181,7 +195,7 @@ static void put_content(annal_slice content)
     }
 }
 
-static void put_message(const annal_event *event)
+static void put_message(struct transcript *transcript, const annal_event *event)
 {
     annal_slice role = event_member(event, "role");
     fputs("### ", stdout);
@@ -191,7 +205,7 @@ static void put_message(const annal_event *event)
         fputs("message", stdout);
     fputs("\n\n", stdout);
     put_place(event);
-    put_content(event_member(event, "content"));
+    put_content(readable(transcript, event, "content", "content"));
 }
 
 /* ---- Tools ---- */
@@ -199,7 +213,7 @@ static void put_message(const annal_event *event)
 static void put_call(struct transcript *transcript, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id"), tool = event_member(event, "tool");
-    annal_slice input = event_either(event, "input", "arguments");
+    annal_slice input = readable(transcript, event, "input", "arguments");
     if (call.len > 0)
         event_calls_add(&transcript->calls, call, tool);
     fputs("### Call: ", stdout);
@@ -242,7 +256,7 @@ static void put_output(const struct transcript *transcript, const annal_event *e
                        annal_slice output)
 {
     struct json_walk walk;
-    annal_slice part;
+    annal_slice part, type;
     int most = transcript->export->full ? 0 : RESULT_LINES;
     if (output.len == 0)
         return;
@@ -252,15 +266,19 @@ static void put_output(const struct transcript *transcript, const annal_event *e
         return;
     }
     while (annal__json_walk_item(&walk, &part)) {
+        if (event_block_is_media(part, &type)) {
+            put_media(type);
+            continue;
+        }
         annal_slice text = part.ptr[0] == '{' ? annal__json_member(part, "text") : part;
         put_cut(transcript, event, page_fence(excerpt_is_text(text) ? text : part, most));
         fputc('\n', stdout);
     }
 }
 
-static void put_result(const struct transcript *transcript, const annal_event *event)
+static void put_result(struct transcript *transcript, const annal_event *event)
 {
-    annal_slice call = event_member(event, "call_id"), error = event_member(event, "error");
+    annal_slice call = event_member(event, "call_id");
     const char *tool = event_calls_tool(&transcript->calls, call);
     fputs(event_failed(event) ? "### Failed: " : "### Result: ", stdout);
     page_inline(tool != NULL   ? annal_slice_of(tool)
@@ -270,8 +288,8 @@ static void put_result(const struct transcript *transcript, const annal_event *e
     put_result_facts(event);
     fputs("\n\n", stdout);
     put_place(event);
-    put_output(transcript, event, event_either(event, "output", "output_ref"));
-    put_output(transcript, event, error);
+    put_output(transcript, event, readable(transcript, event, "output", "output_ref"));
+    put_output(transcript, event, readable(transcript, event, "error", "error"));
 }
 
 static void end_fold(struct transcript *transcript)
@@ -293,7 +311,7 @@ static void put_turn_begins(struct transcript *transcript, const annal_event *ev
     transcript->folded = taken != NULL;
     fputs("\n\n", stdout);
     put_place(event);
-    put_content(event_member(event, "prompt"));
+    put_content(readable(transcript, event, "prompt", "prompt"));
 }
 
 static void put_turn_ends(const struct transcript *transcript, const annal_event *event)
@@ -357,14 +375,14 @@ static void put_other(struct transcript *transcript, const annal_event *event)
 {
     const struct told *tell = told_of(event);
     if (tell != NULL) {
-        annal_slice what = event_either(event, tell->member, tell->other);
+        annal_slice what = readable(transcript, event, tell->member, tell->other);
         printf("**%s**", tell->name);
         fputs(what.len > 0 ? ": " : "", stdout);
         page_inline(what, OTHER_CHARS);
         fputs("\n\n", stdout);
     } else if (transcript->export->full) {
         printf("*event %" PRIu64 "* `%.*s` ", event->seq, ANNAL_FMT(event->type));
-        page_code(event->data, SIZE_MAX - 1);
+        page_code(page_without_base64(event->data, &transcript->hold), SIZE_MAX - 1);
         fputs("\n\n", stdout);
     } else if (!is_in_head(event)) {
         transcript->left_out++;
@@ -385,7 +403,7 @@ static void put_event(struct transcript *transcript, const annal_event *event)
         if (event_content_is_empty(event_member(event, "content")))
             put_other(transcript, event);
         else
-            put_message(event);
+            put_message(transcript, event);
         break;
     case FACT_CALL:
         put_call(transcript, event);
@@ -429,7 +447,8 @@ int markdown_export(struct export *export)
 {
     struct export_reader reader = {0};
     struct summary summary;
-    struct transcript transcript = {.export = export, .summary = &summary};
+    struct transcript transcript = {
+        .export = export, .summary = &summary, .hold = {.limit = SIZE_MAX}};
     annal_event event;
     annal_error err = {0};
     annal_status status = summary_make(&summary, export, &err);
@@ -448,6 +467,7 @@ int markdown_export(struct export *export)
     if (status >= 0)
         put_end(&transcript);
     export_reader_close(&reader);
+    annal__buf_done(&transcript.hold);
     summary_done(&summary);
     return status < 0 ? fail_error(&err) : 0;
 }

@@ -10,6 +10,52 @@
 #include <string.h>
 
 enum { FENCE_LEAST = 3, SPAN_BYTES_MAX = 4096 };
+/* shortest text that counts as base64, in a data URL and elsewhere */
+enum { URL_BYTES_MIN = 16, ENCODED_BYTES_MIN = 512 };
+
+/* ---- Base64 ---- */
+
+static bool is_base64(char c)
+{
+    return isalnum((unsigned char)c) || (c != '\0' && strchr("+/=-_", c) != NULL);
+}
+
+/* Return whether a run of characters of base64 is base64: a data URL, or a long text that is neither
+ * a number, nor in hex, nor a line of dashes. */
+static bool is_encoded(annal_slice raw, size_t at, size_t len)
+{
+    static const char mark[] = ";base64,";
+    const size_t mark_len = sizeof mark - 1;
+    bool upper = false, lower = false;
+    if (at >= mark_len && memcmp(raw.ptr + at - mark_len, mark, mark_len) == 0)
+        return len >= URL_BYTES_MIN;
+    for (size_t i = at; len >= ENCODED_BYTES_MIN && i < at + len && !(upper && lower); i++) {
+        upper = upper || isupper((unsigned char)raw.ptr[i]);
+        lower = lower || islower((unsigned char)raw.ptr[i]);
+    }
+    return upper && lower;
+}
+
+annal_slice page_without_base64(annal_slice raw, struct buf *hold)
+{
+    size_t kept = 0;
+    annal__buf_clear(hold);
+    for (size_t at = 0, len; at < raw.len; at += len + 1) {
+        for (len = 0; at + len < raw.len && is_base64(raw.ptr[at + len]); len++)
+            continue;
+        if (!is_encoded(raw, at, len))
+            continue;
+        if (annal__buf_append(hold, raw.ptr + kept, at - kept) < 0 ||
+            annal__buf_printf(hold, "(%zu characters of base64, not shown)", len) < 0)
+            return (annal_slice){0};
+        kept = at + len;
+    }
+    if (kept == 0)
+        return raw;
+    if (annal__buf_append(hold, raw.ptr + kept, raw.len - kept) < 0)
+        return (annal_slice){0};
+    return annal__buf_slice(hold);
+}
 
 /* ---- One line ---- */
 

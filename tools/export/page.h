@@ -18,11 +18,18 @@
 #ifndef TOOLS_EXPORT_PAGE_H
 #define TOOLS_EXPORT_PAGE_H
 
-#include <annal/base.h>
+#include "journal/base/buf.h"
 
 #include <stdint.h>
 
 /* Values are raw JSON: of a string its text is printed, other values are printed unchanged. */
+
+/*
+ * Return the value with a note in the place of each text in base64, which no reader of a page can
+ * read: raw itself if it contains none, or a copy in hold. A text in base64 follows ";base64,", or
+ * has 512 characters or more in a row.
+ */
+annal_slice page_without_base64(annal_slice raw, struct buf *hold);
 
 /* Print a value on one line, escaped, and cut after this many characters. */
 void page_inline(annal_slice raw, size_t chars);

@@ -118,7 +118,8 @@ annal_slice event_message_content(const annal_event *event)
 
 bool event_block_is_thought(annal_slice block)
 {
-    static const annal_slice types[] = {{"\"thinking", 9}, {"\"reasoning", 10}};
+    static const annal_slice types[] = {
+        {"\"thinking", 9}, {"\"reasoning", 10}, {"\"redacted_think", 15}, {"\"redactedThink", 14}};
     annal_slice type = {0};
     bool thought = false;
     if (block.len > 0 && block.ptr[0] == '{')
@@ -179,24 +180,36 @@ bool event_block_is_empty(annal_slice block)
     return empty && (text.len == 0 || is_blank(text));
 }
 
+/* Return the member of an object that is an object; empty if it has none. */
+static annal_slice object_in(annal_slice object, const char *name)
+{
+    annal_slice value = annal__json_member(object, name);
+    return value.len > 0 && value.ptr[0] == '{' ? value : (annal_slice){0};
+}
+
 bool event_block_is_media(annal_slice block, annal_slice *out_type)
 {
-    static const char *const types[] = {"\"image\"", "\"input_image\"", "\"image_url\"",
-                                        "\"audio\"", "\"input_audio\"", "\"document\""};
-    annal_slice type = {0};
-    if (block.len > 0 && block.ptr[0] == '{')
-        type = annal__json_member(block, "type");
+    static const char *const types[] = {"\"image\"",      "\"input_image\"", "\"image_url\"",
+                                        "\"audio\"",      "\"input_audio\"", "\"document\"",
+                                        "\"input_file\"", "\"file\"",        "\"media\""};
+    static const char *const places[] = {"source", "inlineData", "inline_data", "fileData"};
+    static const char *const names[] = {"media_type", "mimeType", "mime_type", "mediaType", "mime"};
+    annal_slice type = {0}, media = {0}, within = block;
     bool found = false;
+    if (block.len == 0 || block.ptr[0] != '{' || event_block_text(block).len > 0)
+        return false;
+    type = annal__json_member(block, "type");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         found = found || annal__slice_is(type, types[i]);
-    if (!found || event_block_text(block).len > 0)
-        return false;
-    annal_slice source = annal__json_member(block, "source");
-    annal_slice media = source.len > 0 && source.ptr[0] == '{'
-                            ? annal__json_member(source, "media_type")
-                            : annal__json_member(block, "media_type");
+    for (size_t i = 0; i < sizeof places / sizeof *places && within.ptr == block.ptr; i++) {
+        annal_slice data = object_in(block, places[i]);
+        within = data.len > 0 ? data : block;
+        found = found || (i > 0 && data.len > 0);
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names && !excerpt_is_text(media); i++)
+        media = annal__json_member(within, names[i]);
     *out_type = annal__json_inside(excerpt_is_text(media) ? media : type);
-    return true;
+    return found;
 }
 
 bool event_content_is_empty(annal_slice content)

@@ -295,6 +295,51 @@ START_TEST(a_transcript_shows_speakers_costs_and_unfinished_calls)
 }
 END_TEST
 
+/* Agents write a picture in many forms, and Claude Code hides thoughts in redacted_thinking. */
+START_TEST(a_transcript_shows_no_base64)
+{
+    enum { CODED = 600 };
+    static const char *const forms[] = {
+        "message.added\",\"data\":{\"role\":\"user\",\"content\":[{\"inlineData\":{"
+        "\"mimeType\":\"image/png\",\"data\":\"%\"}}]}",
+        "message.added\",\"data\":{\"role\":\"user\",\"content\":[{\"type\":\"file\",\"mime\":"
+        "\"image/png\",\"url\":\"data:image/png;base64,%\"}]}",
+        "tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":[{\"type\":\"image\",\"source\":{"
+        "\"media_type\":\"image/png\",\"data\":\"%\"}}]}",
+        "tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":{\"mimeType\":\"image/png\","
+        "\"data\":\"%\"}}",
+        "tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":\"image/png is "
+        "data:image/png;base64,"
+        "% and was not shown\"}",
+        "tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"image/png, not shown\",\"input\":{"
+        "\"a\":\"%\"}}"};
+    char coded[CODED + 1], data[1200], line[1400], session[8];
+    for (size_t i = 0; i < CODED; i++)
+        coded[i] = "iVBORw0KGgoAAAANSUhEUg"[i % 22];
+    coded[CODED] = '\0';
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const char *at = strchr(forms[i], '%');
+        snprintf(data, sizeof data, "%.*s%s%s", (int)(at - forms[i]), forms[i], coded, at + 1);
+        snprintf(line, sizeof line, "{\"type\":\"%s}\n", data);
+        snprintf(session, sizeof session, "s%zu", i);
+        DONE_WITH(&cli, line, "append", session);
+        DONE(&cli, "export", session, "--format", "markdown");
+        ck_assert_msg(strstr(cli.out, "iVBORw0KGgo") == NULL, "%s: %s", forms[i], cli.out);
+        ck_assert_msg(strstr(cli.out, "not shown") != NULL, "%s: %s", forms[i], cli.out);
+        ck_assert_msg(strstr(cli.out, "image/png") != NULL, "%s: %s", forms[i], cli.out);
+        ck_assert_msg(strstr(cli.out, "**Other**") == NULL, "%s: %s", forms[i], cli.out);
+    }
+    DONE_WITH(&cli,
+              "{\"type\":\"message.added\",\"data\":{\"role\":\"assistant\",\"content\":[{\"type\":"
+              "\"redacted_thinking\",\"data\":\"iVBORw0KGgo=\"},{\"type\":\"text\",\"text\":\"a "
+              "mole\"}]}}\n",
+              "append", "r");
+    DONE(&cli, "export", "r", "--format", "markdown");
+    ASSERT_OUT(&cli, "> a mole\n");
+    ASSERT_NOT_OUT(&cli, "iVBORw0KGgo");
+}
+END_TEST
+
 START_TEST(without_full_long_results_are_cut_with_a_note)
 {
     struct buf {
@@ -1456,6 +1501,7 @@ Suite *suite_export(void)
     TCase *markdown = suite_case(suite, "markdown", cli_setup, cli_teardown);
     tcase_add_test(markdown, a_transcript_shows_speakers_costs_and_unfinished_calls);
     tcase_add_test(markdown, a_page_has_no_empty_sections_and_the_headings_of_a_message_are_bold);
+    tcase_add_test(markdown, a_transcript_shows_no_base64);
     tcase_add_test(markdown, without_full_long_results_are_cut_with_a_note);
     tcase_add_loop_test(markdown, nothing_in_an_event_breaks_the_page, 0,
                         sizeof hostile / sizeof *hostile);
