@@ -38,7 +38,7 @@
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
 /* version of the indexed text; raise it when search_text.c or search_words.c changes, so that
  * search.db is rebuilt */
-#define TEXT_VERSION 5
+#define TEXT_VERSION 6
 
 extern const char annal__sql_search[];
 

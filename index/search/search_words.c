@@ -6,7 +6,8 @@
  *
  * (1) Characters are compared in Unicode's normal form NFKC, with case folded (UAX #15, utf8proc).
  *     So a text is found in whatever form it was written. Accents are dropped, and the strokes of
- *     letters such as ł, đ and ø, which Unicode does not regard as accents.
+ *     letters such as ł, đ and ø, which Unicode does not regard as accents. œ and æ are oe and
+ *     ae.
  * (2) Letters and digits in a row are a word, as in FTS5's unicode61. A change of script between
  *     (3) and the others ends a word.
  * (3) Some scripts put no spaces between words: Chinese, Japanese, Korean, Thai and others. There,
@@ -18,6 +19,8 @@
  *     it a prefix, which finds the letter at the begin of a pair as well.
  * (5) Texts about code have line breaks as a backslash and a letter: "\nword" is the word "nword",
  *     and at the same place "word".
+ * (6) The control sequences of a terminal, such as ESC [31m for red, separate words, whether the
+ *     escape is the character or written as \u001b, \x1b or \033.
  */
 #include "index/search/search_words.h"
 
@@ -268,8 +271,12 @@ static void put_character(struct tokenizer *tokenizer, const char *text, int beg
         if (!is_accent(codes[i]))
             codes[kept++] = codes[i];
     kept = utf8proc_normalize_utf32(codes, kept, UTF8PROC_COMPOSE);
-    for (utf8proc_ssize_t i = 0; i < kept; i++)
-        put_code(tokenizer, without_stroke(codes[i]), begin, end);
+    for (utf8proc_ssize_t i = 0; i < kept; i++) {
+        bool is_ligature = codes[i] == 0xe6 || codes[i] == 0x153;
+        if (is_ligature)
+            put_code(tokenizer, codes[i] == 0xe6 ? 'a' : 'o', begin, end);
+        put_code(tokenizer, is_ligature ? 'e' : without_stroke(codes[i]), begin, end);
+    }
 }
 
 /* Return the end of the character whose base ends at `at`, after its marks. */
@@ -293,6 +300,22 @@ static char ascii_letter(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : 0;
 }
 
+/* Return the length of the control sequence of a terminal at `at`; 0 if there is none (rule 6). */
+static int control_sequence(const char *text, int len, int at)
+{
+    static const char *const escapes[] = {"\033[",  "\\u001b[", "\\u001B[",
+                                          "\\x1b[", "\\x1B[",   "\\033["};
+    int end = 0;
+    for (size_t i = 0; end == 0 && i < sizeof escapes / sizeof *escapes; i++) {
+        int bytes = (int)strlen(escapes[i]);
+        if (len - at > bytes && memcmp(text + at, escapes[i], (size_t)bytes) == 0)
+            end = at + bytes;
+    }
+    while (end > 0 && end < len && text[end] >= 0x20 && text[end] < 0x40)
+        end++;
+    return end > 0 && end < len && text[end] >= 0x40 && text[end] < 0x7f ? end + 1 - at : 0;
+}
+
 /* Add the ASCII characters from `at` on. Returns the offset of the first character that is not
  * ASCII, or has marks. */
 static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int at)
@@ -306,6 +329,10 @@ static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int
             put_letter(tokenizer, &(struct letter){{c}, 1, at, at + 1});
         else
             end_all(tokenizer);
+        if (text[at] == '\033' || text[at] == '\\') {
+            int bytes = control_sequence(text, len, at);
+            at += bytes > 0 ? bytes - 1 : 0;
+        }
     }
     return at;
 }

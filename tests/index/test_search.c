@@ -277,6 +277,8 @@ START_TEST(a_text_is_found_in_any_normal_form_with_and_without_accents)
         {"Łódź", "lodz", "ŁÓDŹ", "lódź"},
         {"Đường", "duong", "ĐƯỜNG", "đuong"},
         {"Ørsted", "orsted", "ørsted", "ØRSTED"},
+        {"œuvre", "oeuvre", "ŒUVRE", "Oeuvre"},
+        {"Æsir", "aesir", "ǽsir", "AESIR"},
         {"שלום", "שָׁלוֹם", "שלום", "שלום"},
         {"हिन्दी", "हिन्दी", "हिन्दी", "हिन्दी"},
     };
@@ -326,6 +328,17 @@ START_TEST(words_after_a_backslash_and_a_letter_are_found)
     ck_found(&f, "s:1 / puts(\"heron\\<nmole>\\tpier\") C:\\new\n", WORD("mole"));
     ck_found(&f, "s:1 / puts(\"heron\\nmole\\<tpier>\") C:\\new\n", WORD("pier"));
     ck_found(&f, "s:1 / puts(\"heron\\nmole\\tpier\") C:\\<new>\n", WORD("new"));
+}
+END_TEST
+
+/* The letter that ends such a sequence is not a letter of the next word. */
+START_TEST(words_between_colours_of_a_terminal_are_found)
+{
+    fixture_append_at(&f, "s", "a",
+                      "{\"x\":\"\\u001b[1;31mFAILED\\u001b[0m dock \\\\u001b[31mpier\\\\x1b[0m\"}",
+                      START);
+    ck_found(&f, "s:1 / \033[1;31m<FAILED>\033[0m dock \\u001b[31mpier\\x1b[0m\n", WORD("failed"));
+    ck_found(&f, "s:1 / \033[1;31mFAILED\033[0m dock \\u001b[31m<pier>\\x1b[0m\n", WORD("pier"));
 }
 END_TEST
 
@@ -567,6 +580,7 @@ Suite *suite_search(void)
     tcase_add_test(all, a_text_is_found_in_any_normal_form_with_and_without_accents);
     tcase_add_test(all, words_after_escapes_and_halves_of_pairs_are_found);
     tcase_add_test(all, words_after_a_backslash_and_a_letter_are_found);
+    tcase_add_test(all, words_between_colours_of_a_terminal_are_found);
     tcase_add_test(all, a_long_row_of_marks_and_a_long_word_are_one_word_each);
     tcase_add_test(all, the_time_of_a_snippet_is_linear_in_its_text);
     tcase_add_test(all, switching_search_off_deletes_its_file_and_switching_it_on_rebuilds_it);
