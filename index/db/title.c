@@ -8,7 +8,8 @@
  * (2) Text that agents add to a message of the user is not a part of the title. An importer knows
  *     these texts, and stores the text after them as "said" in the data. A tag that no importer
  *     knows is an agent's if its name contains - or _ and it is closed: the tag is left out with
- *     its content. Other markup is the user's own, and stays.
+ *     its content, unless the message consists of it. Then the title is its content, because users
+ *     write such prompts. Other markup is the user's own, and stays.
  * (3) A command is a title together with the text that follows its name (/review 36). A command
  *     without a text (/clear) does not describe the session: the core pack replaces such a title by
  *     the next message.
@@ -224,6 +225,8 @@ static annal_slice skip_marks(annal_slice text)
 static annal_slice said_in(annal_slice text, annal_slice *command)
 {
     const char *at = NULL;
+    annal_slice whole = skip_space(text), inside = {0};
+    struct tag tag;
     *command = (annal_slice){0};
     while (at != text.ptr) {
         at = text.ptr;
@@ -231,6 +234,9 @@ static annal_slice said_in(annal_slice text, annal_slice *command)
         if (!take_command(&text, command))
             text = annal__title_skip_block(text);
     }
+    if (text.len == 0 && command->len == 0 && take_tag(whole, &tag) && !tag.closes &&
+        skip_space(following_block(after(whole, tag.len), tag.name, &inside)).len == 0)
+        text = inside;
     return skip_marks(text);
 }
 

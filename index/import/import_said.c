@@ -129,8 +129,9 @@ static annal_slice skip_pattern(annal_slice text, const struct pattern *pattern)
     return words;
 }
 
-/* Return the text after all texts that the agent put at its beginning. */
-static annal_slice skip_added(const struct said *said, annal_slice text)
+/* Return the text after all texts that the agent put at its beginning; unlisted: also after blocks
+ * that no pattern lists. */
+static annal_slice skip_added(const struct said *said, annal_slice text, bool unlisted)
 {
     const char *at = NULL;
     while (at != text.ptr) {
@@ -138,7 +139,7 @@ static annal_slice skip_added(const struct said *said, annal_slice text)
         for (size_t i = 0; i < said->count && text.len > 0 && at == text.ptr; i++)
             if (begins_with(text, &said->patterns[i].begins))
                 text = skip_pattern(text, &said->patterns[i]);
-        if (at == text.ptr)
+        if (at == text.ptr && unlisted)
             text = annal__title_skip_block(text);
     }
     return text;
@@ -161,7 +162,7 @@ static annal_slice block_text(annal_slice block)
  * Find the user's words in a block of content. *was_added becomes true if a text of the agent was
  * skipped. ANNAL_END: the block has no words of the user.
  */
-static annal_status find_said(struct said *said, annal_slice block, annal_slice *out,
+static annal_status find_said(struct said *said, annal_slice block, bool unlisted, annal_slice *out,
                               bool *was_added)
 {
     bool has_half;
@@ -173,21 +174,21 @@ static annal_status find_said(struct said *said, annal_slice block, annal_slice 
     if (status < 0)
         return status;
     annal_slice whole = skip_space(annal__buf_slice(&said->text));
-    *out = skip_added(said, whole);
+    *out = skip_added(said, whole, unlisted);
     *was_added = *was_added || out->ptr != whole.ptr;
     return out->len == 0 ? ANNAL_END : ANNAL_OK;
 }
 
-static annal_status find_in_content(struct said *said, annal_slice content, annal_slice *out,
-                                    bool *was_added)
+static annal_status find_in_content(struct said *said, annal_slice content, bool unlisted,
+                                    annal_slice *out, bool *was_added)
 {
     struct json_walk walk;
     annal_slice block;
     annal_status status = ANNAL_END;
     if (!annal__json_walk_array(&walk, content))
-        return find_said(said, content, out, was_added);
+        return find_said(said, content, unlisted, out, was_added);
     while (status == ANNAL_END && annal__json_walk_item(&walk, &block))
-        status = find_said(said, block, out, was_added);
+        status = find_said(said, block, unlisted, out, was_added);
     return status;
 }
 
@@ -217,7 +218,13 @@ static void sql_said(sqlite3_context *context, int argc, sqlite3_value **argv)
         sqlite3_result_error_nomem(context);
         return;
     }
-    annal_status status = find_in_content(said, annal__json_trim(value), &words, &was_added);
+    value = annal__json_trim(value);
+    annal_status status = find_in_content(said, value, true, &words, &was_added);
+    if (status == ANNAL_END && was_added) {
+        /* users write prompts in tags of their own, too */
+        was_added = false;
+        status = find_in_content(said, value, false, &words, &was_added);
+    }
     if (status == ANNAL_END)
         words = (annal_slice){"", 0};
     if (status >= 0 && was_added)

@@ -57,9 +57,10 @@
 -- session.status_changed, session.paused ("paused"), session.resumed ("idle"), session.ended
 -- ("ended"), session.updated with a status, and session.transition. data.status replaces the
 -- word in brackets.
--- The title is the title in an event, else the user's first words, or the next ones after a single
--- word such as "hi" or a command such as /clear; if agents add text to them, "said" has the user's
--- words. A title in a later event replaces it.
+-- The title is the title in an event, else the user's first words, or the first later ones that are
+-- more than a single word such as "hi"; a command such as /clear is replaced by any later words. In
+-- a script without spaces four letters are more than a word. If agents add text to the words, "said"
+-- has the user's words. A title in a later event replaces it.
 -- session.pruned deletes the rows of a session from all tables; events that it appends later start
 -- from nothing.
 --
@@ -164,7 +165,8 @@ CREATE VIEW source_states AS
 
 -- The project of each session: the directory in which it began, under its latest name. A directory
 -- was moved if a session began in it and ended in another directory, neither of them is within the
--- other, and no session began in it after that.
+-- other, no session began in it after that, and none began in the other directory before: then both
+-- existed, and the session only changed to the other.
 CREATE VIEW session_projects AS
     WITH RECURSIVE ends AS MATERIALIZED (
         SELECT a.session_id, a.directory AS begun, a.timestamp AS begun_at,
@@ -179,6 +181,8 @@ CREATE VIEW session_projects AS
           AND substr(begun, 1, length(ended) + 1) <> ended || '/'
           AND NOT EXISTS (SELECT 1 FROM ends AS o
                           WHERE o.begun = e.begun AND o.begun_at > e.ended_at)
+          AND NOT EXISTS (SELECT 1 FROM ends AS o JOIN ends AS p ON p.begun = e.begun AND p.begun_at > o.begun_at
+                          WHERE o.begun = e.ended)
         GROUP BY begun),
     names (directory, name, depth) AS (
         SELECT DISTINCT begun, begun, 0 FROM ends

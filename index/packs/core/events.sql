@@ -299,7 +299,12 @@ INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $sou
 UPDATE sessions SET title = COALESCE(annal_said(:data), title), title_from = 'said'
 WHERE $role = 'user' AND id = :session
   AND (title IS NULL OR title_from = 'said' AND title NOT GLOB '* *'
-                        AND (length(title) <= 8 OR title GLOB '/*'));
+       AND (title GLOB '/*'
+            -- A word of the scripts from U+0E00 on is shorter, and a sentence has no spaces.
+            OR length(title) <= CASE WHEN title GLOB '*[' || char(3584, 45, 1114111) || ']*' THEN 3 ELSE 8 END
+               AND (annal_said(:data) GLOB '* *'
+                    OR length(annal_said(:data)) > CASE
+                        WHEN annal_said(:data) GLOB '*[' || char(3584, 45, 1114111) || ']*' THEN 3 ELSE 8 END)));
 INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on tool.called, tool_call

@@ -8,7 +8,8 @@
 -- since is the day from which a price is valid, or a day before the model was used. A price.set
 -- event overrides this list: docs/packs/core.md, Costs. Two values may follow the source: the
 -- number of tokens above which a prompt has this price, and the tier of service. Writing to a cache
--- for an hour costs twice the input at anthropic, a thousand web searches 10 dollars; batches cost
+-- for an hour costs twice the input at anthropic, a thousand web searches 10 dollars at anthropic and
+-- openai; batches cost
 -- half at all three, as flex does at openai; inference in the United States costs a tenth more at
 -- anthropic (tier us). Tiers that are not listed have no price.
 -- One JSON text, because SQLite parses every view whenever it opens a database.
@@ -20,7 +21,7 @@ CREATE VIEW list_prices AS
            (t.value->>2) * (p.value->>4) AS cache_read, (t.value->>2) * (p.value->>5) AS cache_write,
            CASE p.value->>6 WHEN 'anthropic' THEN 2 * (t.value->>2) * (p.value->>2) END
                AS cache_write_1h,
-           CASE p.value->>6 WHEN 'anthropic' THEN 10 END AS web_search, p.value->>6 AS source
+           CASE WHEN p.value->>6 IN ('anthropic', 'openai') THEN 10 END AS web_search, p.value->>6 AS source
     FROM json_each('[["", "", 1], ["anthropic", "batch", 0.5], ["openai", "batch", 0.5],
                      ["openai", "flex", 0.5], ["google", "batch", 0.5],
                      ["anthropic", "us", 1.1], ["anthropic", "batch us", 0.55]]') t
