@@ -171,6 +171,19 @@ static void sql_unzstd(sqlite3_context *context, int argc, sqlite3_value **argv)
     annal__buf_done(&text);
 }
 
+/* The SQL function text_hash(text): 16 hex digits. */
+static void sql_text_hash(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    char hash[17];
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    if (text == NULL)
+        return;
+    snprintf(hash, sizeof hash, "%016" PRIx64,
+             annal__hash(text, (size_t)sqlite3_value_bytes(argv[0]), 0));
+    sqlite3_result_text(context, hash, -1, SQLITE_TRANSIENT);
+}
+
 static const struct {
     const char *name;
     int args;
@@ -178,7 +191,8 @@ static const struct {
 } functions[] = {{"time_us", 1, sql_time_us},           {"session_id", 1, sql_session_id},
                  {"json_text", 1, sql_json_text},       {"json_fields", -1, sql_json_fields},
                  {"msgpack_json", 1, sql_msgpack_json}, {"base64", 1, sql_base64},
-                 {"otlp_json", 1, sql_otlp_json},       {"unzstd", 1, sql_unzstd}};
+                 {"otlp_json", 1, sql_otlp_json},       {"unzstd", 1, sql_unzstd},
+                 {"text_hash", 1, sql_text_hash}};
 
 int annal__import_functions(sqlite3 *db)
 {

@@ -114,6 +114,27 @@ annal_status annal__import_recall(annal_import *import, annal_slice session, ann
     return annal__db_run(recall, err);
 }
 
+/*
+ * Return whether the line is a record of its own, although its bytes may have been in the file
+ * before: it contains a text of the section "-- repeats", and the last line with this text differs.
+ */
+static bool is_repeated(annal_import *import, annal_slice bytes, const char *hash)
+{
+    annal_slice texts = annal__buf_slice(&import->repeated);
+    bool found = import->repeats && texts.len == 0;
+    for (size_t i = 0; i < REPEATED_MAX && texts.len > 0 && bytes.len <= REPEATED_BYTES_MAX; i++) {
+        const char *end = memchr(texts.ptr, '\n', texts.len);
+        size_t len = end != NULL ? (size_t)(end - texts.ptr) : texts.len;
+        if (memmem(bytes.ptr, bytes.len, texts.ptr, len) != NULL) {
+            found = found || strcmp(import->last_with[i], hash) != 0;
+            memcpy(import->last_with[i], hash, HASH_TEXT_BYTES);
+        }
+        len += end != NULL;
+        texts = (annal_slice){texts.ptr + len, texts.len - len};
+    }
+    return found;
+}
+
 /* Append a number to the hash of a line whose bytes were in the file before: HASH.2, HASH.3, … */
 static annal_status number_repeated(annal_import *import, char hash[HASH_NUMBERED_BYTES],
                                     annal_error *err)
@@ -370,7 +391,8 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
         status = remember(import, hash, &known, err);
     if (status < 0)
         return status;
-    if (known && !import->may_repeat && import->repeats)
+    bool again = is_repeated(import, line.bytes, hash);
+    if (known && !import->may_repeat && again)
         status = number_repeated(import, hash, err);
     else if (known && !import->may_repeat) {
         import->counts.duplicate += line.number != import->last_counted;

@@ -17,6 +17,14 @@
  * importer with more statements is not reused */
 #define AGAIN_MAX 16
 
+#define HASH_TEXT_BYTES     33
+#define HASH_NUMBERED_BYTES (HASH_TEXT_BYTES + 20)
+
+/* maximum number of texts in the section "-- repeats", and length of a line that is searched for
+ * them */
+#define REPEATED_MAX       8
+#define REPEATED_BYTES_MAX 4096
+
 /* maximum number of importers whose sections detect can be prepared */
 #define DETECTS_MAX 64
 
@@ -44,6 +52,8 @@ struct annal_import {
     /* whether each of several lines with the same bytes is a record: the importer has the section
      * "-- repeats" */
     bool repeats;
+    struct buf repeated; /* the lines of this section: texts in the lines that may be repeated */
+    char last_with[REPEATED_MAX][HASH_TEXT_BYTES]; /* hash of the last line with each of them */
     bool single; /* whether the import can be used for one log only */
     struct {
         const char *sql; /* text of the importer; its address identifies the importer */
@@ -82,9 +92,6 @@ void annal__import_batch_done(annal_import *import, struct batch *batch);
 
 /* Fail with the error of the importer's database. */
 annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what);
-
-#define HASH_TEXT_BYTES     33
-#define HASH_NUMBERED_BYTES (HASH_TEXT_BYTES + 20)
 
 /* Write 128 bits of hash as 32 hex digits. */
 void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES]);

@@ -303,7 +303,11 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     annal_import *import = NULL;
     annal_status status = open_ours(source, &import, err);
     if (status >= 0) {
-        import->repeats = annal__import_section(sql, "-- repeats", &(size_t){0}).ptr != NULL;
+        annal_slice repeats = annal__import_section(sql, "-- repeats", &(size_t){0});
+        import->repeats = repeats.ptr != NULL;
+        status = annal__buf_append_slice(&import->repeated, annal__json_trim(repeats));
+    }
+    if (status >= 0) {
         status = run_once(import, annal__import_section(sql, "-- once", &(size_t){0}), err);
     }
     /* One transaction for the whole import, which is never committed: ending a transaction for each
@@ -383,6 +387,7 @@ annal_status annal__import_again(annal_import *import, const annal_import_source
         status = step_to_end(import, import->again[i], err);
     import->counts = (annal_import_counts){0};
     import->last_counted = 0;
+    memset(import->last_with, 0, sizeof import->last_with);
     import->refused = false;
     import->has_ids = false;
     import->recalled = 0;
@@ -412,6 +417,7 @@ void annal_import_close(annal_import *import)
     sqlite3_finalize(import->recall);
     sqlite3_close(import->db);
     annal__import_json_free(import->json);
+    annal__buf_done(&import->repeated);
     annal__buf_done(&import->scratch);
     annal__free(import);
 }

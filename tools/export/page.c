@@ -20,8 +20,8 @@ static bool is_base64(char c)
     return isalnum((unsigned char)c) || (c != '\0' && strchr("+/=-_", c) != NULL);
 }
 
-/* Return whether a run of characters of base64 is base64: a data URL, or a long text that is neither
- * a number, nor in hex, nor a line of dashes. */
+/* Return whether a run of characters of base64 is base64: a data URL, or a long text that is
+ * neither a number, nor in hex, nor a line of dashes. */
 static bool is_encoded(annal_slice raw, size_t at, size_t len)
 {
     static const char mark[] = ";base64,";

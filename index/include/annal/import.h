@@ -42,6 +42,8 @@
  *   unzstd(blob)
  *       the text in a zstd frame, NULL if it is not a complete frame with UTF-8, or larger than an
  *       event may be
+ *   text_hash(text)
+ *       a hash of text, 16 hex digits
  *   said(content)
  *       what the user said in a message, as a JSON string of at most 400 bytes: the content after
  *       the texts that the agent put before it. NULL if the agent put no text there, "" if nothing
@@ -49,7 +51,8 @@
  *       the last part of such a text, or NULL if the text reaches to the end of the message. A view
  *       around(begins, opens, closes) lists what the agent puts around the user's words. Begins
  *       '<name>' is '<name a="b">', too. A block in tags that no view lists also counts as a text
- *       of the agent, if the tags' lower-case name has - or _ and the closing tag ends a line
+ *       of the agent, if the tags' lower-case name has - or _ and the closing tag ends a line, and
+ *       the message has other words
  *   record_owner(origin, session)
  *       the session that owns the record with the identity origin (given by the source, unique in
  *       the world): another session, from which this line was copied, or session itself. The event
@@ -64,9 +67,11 @@
  *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
  * depend on where a batch ends. Blank lines never arrive; nor, if container is lines, lines whose
- * bytes were in the file before: they are skipped and counted. With an empty section "-- repeats",
+ * bytes were in the file before: they are skipped and counted. With a section "-- repeats",
  * for logs whose lines are identified only by their position, such repeated lines arrive, too: the
- * hash of the second is HASH.2. Each line in the table lines must yield an event.
+ * hash of the second is HASH.2. If the section has lines, at most 8, a repeated line arrives only
+ * if it has at most 4 KiB and contains the text of one of them, and the last line with this text
+ * had other bytes. Each line in the table lines must yield an event.
  *
  * annal import runs "-- end", which is optional, at the end of the log, for events that only the
  * end shows, such as the end of the last turn: its statements return events, as statements of the

@@ -51,9 +51,11 @@ static const struct log {
     {"goose", "sessions.db.sql", "sqlite", 7, 10, 900, 30, 0,
      "import.record 2, message.added 3, tool.called 1, tool.failed 1, turn.started 1"},
     {"goose", "accumulated.db.sql", "sqlite", 5, 7, 1600, 50, 0, "message.added 1, turn.started 1"},
-    {"goose", "old.jsonl", "lines", 3, 4, 0, 0, 0, "message.added 2, turn.started 1"},
-    {"openai-agents", "agents.db.sql", "sqlite", 9, 11, 500, 40, 300,
-     "import.record 3, message.added 3, tool.called 1, tool.returned 1, turn.started 1"},
+    {"goose", "old.jsonl", "lines", 3, 5, 0, 0, 0,
+     "message.added 2, turn.completed 1, turn.started 1"},
+    {"openai-agents", "agents.db.sql", "sqlite", 9, 12, 500, 40, 300,
+     "import.record 3, message.added 3, tool.called 1, tool.returned 1, turn.completed 1, "
+     "turn.started 1"},
     {"openhands", "tides", "directory", 6, 12, 800, 30, 500,
      "import.record 2, import.unreadable 1, message.added 2, tool.called 1, tool.failed 1, "
      "turn.started 1"},
@@ -78,10 +80,10 @@ static const struct log {
     {"droid", "5d2e7a10-0c44-4b8e-9b77-3f1a2c4d5e6f.jsonl", "lines", 9, 16, 0, 0, 0,
      "import.record 2, message.added 5, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 1, turn.started 2"},
-    {"amp", "T-019cae51-7a10-7c33-9d02-4be0a1f35c70.json", "document", 7, 20, 15203, 52, 13100,
+    {"amp", "T-019cae51-7a10-7c33-9d02-4be0a1f35c70.json", "document", 7, 19, 15203, 52, 13100,
      "import.record 3, message.added 4, tool.called 2, tool.failed 2, turn.completed 1, "
      "turn.started 2"},
-    {"crush", "crush.db.sql", "sqlite", 10, 26, 0, 0, 0,
+    {"crush", "crush.db.sql", "sqlite", 10, 24, 0, 0, 0,
      "import.record 7, message.added 4, tool.called 3, tool.failed 2, tool.returned 1, "
      "turn.completed 1, turn.failed 1, turn.started 2"},
     {"copilot-chat", "9e1d2c3b-4a5f-4e6d-8c7b-1a2b3c4d5e6f.jsonl", "lines", 11, 31, 0, 0, 0,
@@ -95,7 +97,7 @@ static const struct log {
     {"dsh", "session.jsonl", "lines", 18, 25, 2450, 52, 2200,
      "import.record 8, message.added 6, tool.called 1, tool.failed 1, turn.cancelled 1, "
      "turn.completed 1, turn.started 2"},
-    {"cursor", "state.vscdb.sql", "sqlite", 11, 22, 0, 0, 0,
+    {"cursor", "state.vscdb.sql", "sqlite", 11, 21, 0, 0, 0,
      "import.record 3, message.added 6, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 2, turn.started 3"},
     {"inspect", "2026-03-02T09-14-06_tides.json", "document", 3, 20, 1340, 60, 1000,

@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- records: calls results streaming head
 -- files: T-*.json
+-- recalls: session.created session.updated/title. turn.started turn.rolled_back turn.restored
 -- split: $.messages
 -- places: $AMP_DATA_HOME/threads $XDG_DATA_HOME/amp/threads ~/.local/share/amp/threads
 --
@@ -22,7 +23,7 @@
 --  (4) Input contains what is read from and written to a cache. Models of OpenAI have no price for
 --      writing: their uncached input is called cacheCreationInputTokens, and counts as plain input.
 --  (5) The document is rewritten at each change: an event has the id of its message, and a message is
---      recorded again if the length of its content has changed. A message that is still written
+--      recorded again if its content has changed. A message that is still written
 --      (state) is one import.record until it is complete.
 --  (6) A message has a place in its thread as id, so copies in other threads are not recognized.
 --  (7) The first event of a message contains the rest of it under "extra".
@@ -38,6 +39,9 @@ SELECT max(CASE
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, model TEXT, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER);
 INSERT INTO file SELECT session_id(stem), 1, 0, NULL, NULL, 0, NULL, NULL FROM source;
 CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID;
+-- The turns of the log, to find those that it no longer has.
+CREATE TABLE live (session TEXT, turn TEXT, ts INTEGER, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
+CREATE TABLE titles (i INTEGER PRIMARY KEY, title TEXT, source TEXT, n INTEGER);
 CREATE TABLE out (ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns are first: SQLite reads them without the columns after them.
 CREATE TABLE now (main TEXT, id TEXT, role TEXT, called INTEGER, results INTEGER, ts INTEGER, source TEXT, said TEXT, c TEXT, j TEXT, m TEXT);
@@ -61,6 +65,7 @@ CREATE TRIGGER part AFTER INSERT ON parts BEGIN
            json_fields('turn_id', json_text(NEW.id), 'sequence', f.turns + 1, 'status', '"running"',
                        'prompt_ref', json_text(NEW.id), 'source', n.source), NEW.n
     FROM file f, now n WHERE NEW.what = 'user';
+    INSERT OR IGNORE INTO live SELECT f.session, NEW.id, NEW.ts, NEW.n FROM file f WHERE NEW.what = 'user';
     UPDATE file SET turn = NEW.id, turns = turns + 1 WHERE NEW.what = 'user';
     INSERT INTO out
     SELECT NEW.ts, NEW.type, NEW.id,
@@ -94,7 +99,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now n;
     UPDATE now SET ts = f.ts,
         id = CASE WHEN json_type(m, '$.messageId') IN ('integer', 'text') AND main IN ('message', 'streaming')
-             THEN 'm.' || (m ->> '$.messageId') || CASE main WHEN 'streaming' THEN '.streaming' ELSE '.' || length(c) END ELSE NEW.hash END,
+             THEN 'm.' || (m ->> '$.messageId') || CASE main WHEN 'streaming' THEN '.streaming' ELSE '.' || length(c) || '.' || text_hash(c) END ELSE NEW.hash END,
         said = CASE WHEN main = 'message' THEN (
             SELECT json_group_array(CASE b.type WHEN 'object' THEN json(b.value) WHEN 'array' THEN json(b.value) ELSE b.value END)
             FROM json_each(c) b WHERE b.type <> 'object' OR coalesce(b.value ->> '$.type', '') NOT IN ('tool_use', 'tool_result')
@@ -135,9 +140,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         ELSE json_fields('kind', CASE WHEN j ->> '$.at' = '$' THEN '"head"' ELSE '"line"' END, 'extra', j) END, NEW.n
     FROM (SELECT n.*, f.model, f.session FROM now n, file f);
     -- The title of the thread, which is known later than its first message.
-    INSERT INTO parts
-    SELECT 'meta', ts, 'session.updated', 'title.' || (m ->> '$.title'), json_fields('set', json_fields('title', m -> '$.title')), NEW.n
-    FROM now WHERE main = 'meta' AND m ->> '$.title' <> '';
+    INSERT OR REPLACE INTO titles SELECT 1, m ->> '$.title', source, NEW.n FROM now WHERE main = 'meta' AND m ->> '$.title' <> '';
     INSERT INTO parts
     SELECT 'note', n.ts, 'import.record', n.id || '.empty.' || b.key, json_fields('kind', '"calls"', 'extra', b.value), NEW.n
     FROM now n, json_each(n.c) b
@@ -184,3 +187,28 @@ SELECT session, rest_ts, 'turn.completed', turn || '.ends', NULL,
        json_fields('turn_id', json_text(turn), 'reason', '"answered"',
                    'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n
 FROM file, source WHERE turn IS NOT NULL AND rest_ts IS NOT NULL;
+INSERT INTO out
+SELECT t.ts, 'session.updated',
+       'title.' || (1 + (SELECT count(*) FROM recorded r WHERE r.session = t.session AND r.id GLOB 'title.*')),
+       json_fields('set', json_fields('title', json_text(title)), 'source', t.source), t.n
+FROM (SELECT f.session, f.ts, t.title, t.source, t.n FROM titles t, file f) t WHERE title <> (
+    SELECT coalesce(before, '') FROM (
+        SELECT max(r.n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title') AS before FROM recorded r
+        WHERE r.session = t.session AND (r.type = 'session.created' OR r.id GLOB 'title.*')));
+-- Turns of earlier imports that the log no longer has were taken back.
+INSERT INTO out
+SELECT ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"removed"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT a.session, a.ts, a.n, s.kind, s.file, t.turn, l.turn IS NULL AS gone, t.was_gone, t.times
+      FROM source s, (SELECT session, max(ts) AS ts, max(n) AS n FROM live GROUP BY session) a JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = a.session AND t.file = s.file
+      LEFT JOIN live l ON l.session = t.session AND l.turn = t.turn
+      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT f.session, o.ts, o.type, o.id, NULL, o.data, o.n FROM out o, file f ORDER BY o.rowid;
+DELETE FROM out;

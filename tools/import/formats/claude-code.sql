@@ -15,7 +15,8 @@
 --
 --  (1) A line is judged by itself and by the lines before it, never by later lines, so that the
 --      events of the first lines stay the same when the file grows.
---  (2) A line belongs to the session in its sessionId; a line without one belongs to the session of
+--  (2) A line belongs to the session in its sessionId, or session_id (--output-format stream-json); a
+--      line without one belongs to the session of
 --      the last line with one, before any such line to the first session that is named later (the
 --      option session), or else to the session that the file is named after.
 --  (3) A side chain is a child session: <session>.agent-<agent id>, or, if its lines have no agent
@@ -78,6 +79,11 @@ SELECT CASE WHEN max(json_type(json, '$.message.parts') IS NOT NULL OR json ->> 
                                     'custom-title', 'ai-title', 'permission-mode', 'pr-link', 'mode')
               OR json_type(json, '$.messageId') = 'text') THEN 60
     ELSE 0 END) END FROM lines
+
+-- repeats
+"customTitle"
+"aiTitle"
+"agentName"
 
 -- once
 -- Texts that Claude Code adds to its user's messages, and a version that writes them.
@@ -170,13 +176,13 @@ CREATE TABLE facts (
 
 -- The events that a line may produce, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
-INSERT INTO kinds VALUES (-1), (0), (1), (2), (3), (4), (5), (6), (99999), (100000), (100001);
+INSERT INTO kinds VALUES (-1), (0), (1), (2), (3), (4), (5), (6), (7), (99999), (100000), (100001);
 
 -- The facts of each line of the batch that need no other line.
 CREATE VIEW said AS
 SELECT row, n, hash, j IS NULL AS unreadable, type, j ->> '$.subtype' AS subtype,
        uuid, j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
-       j ->> '$.agentId' AS agent, session_id(nullif(j ->> '$.sessionId', '')) AS session,
+       j ->> '$.agentId' AS agent, session_id(coalesce(nullif(j ->> '$.sessionId', ''), nullif(j ->> '$.session_id', ''))) AS session,
        time_us(j ->> '$.timestamp') AS at,
        nullif(j ->> '$.message.model', '<synthetic>') AS model, j ->> '$.cwd' AS cwd,
        j ->> '$.gitBranch' AS branch, coalesce(j ->> '$.customTitle', CASE WHEN type = 'agent-name' THEN j ->> '$.agentName' END, j ->> '$.aiTitle') AS title,
@@ -190,6 +196,9 @@ SELECT row, n, hash, j IS NULL AS unreadable, type, j ->> '$.subtype' AS subtype
        substr(CASE shape
                   WHEN 'text' THEN j ->> '$.message.content'
                   WHEN 'array' THEN j ->> '$.message.content[0].text' END, 1, 40) AS text,
+       CASE WHEN type = 'user' THEN text_hash(CASE shape
+                  WHEN 'text' THEN j ->> '$.message.content'
+                  WHEN 'array' THEN j ->> '$.message.content[0].text' END) END AS words,
        CASE WHEN shape = 'array' THEN
            (SELECT group_concat(CASE WHEN b.type <> 'object' THEN 'o'
                                      WHEN b.value ->> '$.type' LIKE '%tool_use' THEN 'c'
@@ -323,7 +332,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                     WHEN 'user' THEN CASE WHEN coalesce(NEW.blocks, '') NOT LIKE '%r%'
                                           THEN 'claude ' || NEW.uuid || coalesce(' ' || NEW.at, '') END END AS origin,
                CASE WHEN w.talks AND NEW.at IS NOT NULL THEN w.base || NEW.at || NEW.text END AS prompt,
-               CASE WHEN w.talks THEN 'claude said ' || NEW.at || ' ' || NEW.text END AS said_at
+               CASE WHEN w.talks THEN 'claude said ' || NEW.at || ' ' || NEW.words END AS said_at
         FROM (
             SELECT coalesce(NEW.session, f.session) AS said, coalesce(NEW.at, f.ts) AS ts,
                    coalesce(f.summarizes, NEW.session, f.session) AS base,
@@ -456,6 +465,7 @@ FROM (
                               OR j ->> (b.fullkey || '.content.type') LIKE '%\_error' ESCAPE '\' THEN 'tool.failed'
                          ELSE 'tool.returned' END
         WHEN 6 THEN 'provider.failed'
+        WHEN 7 THEN 'tool.updated'
         WHEN 99999 THEN b.value ->> 1
         ELSE 'agent.turn.usage' END AS type,
         CASE k.k WHEN -1 THEN 'telemetry.superseded' WHEN 0 THEN 'session.created'
@@ -541,7 +551,12 @@ FROM (
             'success', CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN NULL
                             WHEN j ->> (b.fullkey || '.is_error') = 1 OR j ->> (b.fullkey || '.content.return_code') <> 0
                                  OR j ->> (b.fullkey || '.content.type') LIKE '%\_error' ESCAPE '\' THEN 'false' ELSE 'true' END,
-            'exit_code', CASE WHEN substr(blocks, b.key + 1, 1) = 'r' THEN j -> (b.fullkey || '.content.return_code') END,
+            'exit_code', CASE WHEN substr(blocks, b.key + 1, 1) = 'r' THEN coalesce(
+                j -> (b.fullkey || '.content.return_code'),
+                CASE WHEN j ->> (b.fullkey || '.is_error') = 1 THEN (
+                    SELECT CAST(substr(t, 11) AS INTEGER) FROM (
+                        SELECT coalesce(j ->> (b.fullkey || '.content[0].text'), j ->> (b.fullkey || '.content')) AS t)
+                    WHERE t GLOB 'Exit code [0-9]*') END) END,
             'output', CASE WHEN substr(blocks, b.key + 1, 1) = 'r' THEN j -> (b.fullkey || '.content') END,
             'message_id', j -> '$.message.id', 'turn_id', turn_id, 'source', source,
             'extra', CASE WHEN main = 'tool' AND b.key = 0 THEN
@@ -553,6 +568,13 @@ FROM (
                               '$.message.content', json(rest_blocks)) END END)
         WHEN 6 THEN json_fields(
             'provider', '"anthropic"', 'error', error, 'turn_id', turn_id, 'source', source)
+        WHEN 7 THEN json_fields(
+            'call_id', json_text(substr(notice, instr(notice, '<tool-use-id>') + 13,
+                                        instr(notice, '</tool-use-id>') - instr(notice, '<tool-use-id>') - 13)),
+            'success', CASE WHEN instr(notice, '<status>failed<') > 0 THEN 'false' ELSE 'true' END,
+            'exit_code', CASE WHEN notice GLOB '*exit code [0-9]*'
+                         THEN CAST(substr(notice, instr(notice, 'exit code ') + 10) AS INTEGER) END,
+            'turn_id', turn_id, 'source', source)
         WHEN 99999 THEN json_fields('turn_id', b.value -> 0, 'reason', '"edited"', 'source', source)
         WHEN 100001 THEN json_fields(
             'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'),
@@ -592,6 +614,13 @@ FROM (
                         ELSE coalesce(nullif(l.j ->> '$.message.usage.service_tier', 'standard'), '') END
                    || CASE WHEN l.j ->> '$.message.usage.inference_geo' = 'us' THEN ' us' ELSE '' END), '')) END AS tier,
                f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' AS tools,
+               -- A command in the background ended: its call, its status, and its exit code.
+               CASE WHEN NOT f.copied AND f.type IN ('user', 'attachment') THEN (
+                   SELECT substr(t, 1, instr(t, '</summary>')) FROM (
+                       SELECT coalesce(l.j ->> '$.attachment.prompt',
+                           CASE json_type(l.j, '$.message.content') WHEN 'text' THEN l.j ->> '$.message.content' END) AS t)
+                   WHERE t GLOB '<task-notification>*<tool-use-id>?*</tool-use-id>*'
+                     AND (instr(t, '<status>failed<') > 0 OR instr(t, '<status>completed<') > 0)) END AS notice,
                json_fields('kind', i.kind, 'file', i.name, 'line', f.n,
                            'record', l.j -> '$.uuid') AS source,
                CASE WHEN length(f.blocks) > 1 AND trim(f.blocks, 'o') <> '' THEN
@@ -611,6 +640,7 @@ FROM (
         WHEN 4 THEN main <> 'tool'
         WHEN 5 THEN tools AND main <> 'record'
         WHEN 6 THEN error IS NOT NULL AND main = 'message'
+        WHEN 7 THEN notice IS NOT NULL
         WHEN 99999 THEN taken IS NOT NULL
         WHEN 100000 THEN counts AND message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
                                                   OR more_output <> 0 OR more_hour <> 0 OR more_searches <> 0)

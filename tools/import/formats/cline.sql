@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- records: ui.* history_item.json task_metadata.json ui_messages.json api_conversation_history.json user head
 -- files: *.messages.json
+-- recalls: turn.started turn.rolled_back turn.restored
 -- split: $.messages
 -- directory: history_item.json task_metadata.json ui_messages.json api_conversation_history.json
 -- places: $CLINE_DATA_DIR/tasks $CLINE_DATA_DIR/sessions ~/.cline/data/tasks ~/.cline/data/sessions
@@ -67,6 +68,8 @@ CREATE TABLE seen (i INTEGER PRIMARY KEY, first_ts INTEGER, last_ts INTEGER);
 -- The calls of the last answer, in their order.
 CREATE TABLE calls (k INTEGER PRIMARY KEY, id TEXT, tool TEXT, copied INTEGER);
 CREATE TABLE copied (call TEXT PRIMARY KEY) WITHOUT ROWID;
+-- The turns of the log, to find those that it no longer has.
+CREATE TABLE live (session TEXT, turn TEXT, ts INTEGER, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
 CREATE TABLE out (ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE TABLE now (n INTEGER, main TEXT, source TEXT, j TEXT);
 
@@ -89,6 +92,7 @@ CREATE TRIGGER part AFTER INSERT ON parts BEGIN
            json_fields('turn_id', json_text(NEW.id), 'sequence', f.turns + 1, 'status', '"running"',
                        'prompt_ref', json_text(NEW.id), 'source', n.source), NEW.n
     FROM file f, now n WHERE NEW.what = 'user';
+    INSERT OR IGNORE INTO live SELECT f.session, NEW.id, NEW.ts, NEW.n FROM file f WHERE NEW.what = 'user';
     UPDATE file SET turn = NEW.id, turns = turns + 1 WHERE NEW.what = 'user';
     INSERT INTO out
     SELECT NEW.ts, NEW.type, NEW.id,
@@ -312,7 +316,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
               WHERE n.main = 'ui' AND e.type = 'object' AND e.value ->> '$.say' IN ('api_req_started', 'subagent_usage')) u) u
     WHERE json_type(t, '$.tokensIn') IS NOT NULL AND (said > 0 OR cached > 0 OR t ->> '$.tokensOut' > 0);
     INSERT INTO messages (i, n, m, id, role)
-    SELECT e.key, NEW.n, e.value, 'api.' || e.key || '.' || coalesce(e.value ->> '$.ts', length(e.value)), e.value ->> '$.role'
+    SELECT e.key, NEW.n, e.value, 'api.' || e.key || '.' || coalesce(e.value ->> '$.ts', text_hash(e.value)), e.value ->> '$.role'
     FROM now n, json_each(n.j, '$.value') e
     WHERE main = 'api' AND e.type = 'object' AND json_type(e.value, '$.role') = 'text' AND json_type(e.value, '$.content') IN ('array', 'text');
     INSERT INTO parts
@@ -343,3 +347,20 @@ SELECT session, ts, 'session.updated', 'task', NULL,
        json_fields('set', json_fields('title', json_text(substr(task, 1, 200))),
                    'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', 1)), 1
 FROM file, source WHERE made AND turns = 0 AND task <> '';
+-- Turns of earlier imports that the log no longer has were taken back.
+INSERT INTO out
+SELECT ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"removed"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT a.session, a.ts, a.n, s.kind, s.file, t.turn, l.turn IS NULL AS gone, t.was_gone, t.times
+      FROM source s, (SELECT session, max(ts) AS ts, max(n) AS n FROM live GROUP BY session) a JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = a.session AND t.file = s.file
+      LEFT JOIN live l ON l.session = t.session AND l.turn = t.turn
+      WHERE s.container = 'directory' OR EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT f.session, o.ts, o.type, o.id, NULL, o.data, o.n FROM out o, file f ORDER BY o.rowid;
+DELETE FROM out;

@@ -1,6 +1,7 @@
 -- importer codex   version 4
 -- SPDX-License-Identifier: Apache-2.0
 -- records: event_msg turn_context session_meta compacted
+-- recalls: session.created turn.started turn.rolled_back
 -- beside: history.jsonl session_index.jsonl
 -- resume: codex resume
 -- places: $CODEX_HOME/sessions $CODEX_HOME/archived_sessions ~/.codex/sessions ~/.codex/archived_sessions
@@ -16,9 +17,10 @@
 --  (3) The first event of a line contains the line under "extra", without the members that are
 --      fields of the line's events. Values are copied as JSON text (->), which keeps every digit
 --      and every escape.
---  (4) The id of an event contains the position of its line in the rollout: its ordinal, else its
---      time, its type, and the number of earlier lines with this type and time. So the same line
---      imported again, even from a copy with a rewritten path, is the same event. The id of a line
+--  (4) The id of an event contains the position of its line in the rollout: its time, its type, and
+--      the number of earlier lines with this type and time. So the same line imported again, even
+--      from a copy with a rewritten path, or with an ordinal that migrate-rollouts added, is the same
+--      event. The id of a line
 --      without a time contains a hash of the line, and session.created has an id of its own. The
 --      ids of version 2 are recognized.
 --  (5) A rollout contains each message twice. response_item is the message to or from the model and
@@ -51,8 +53,11 @@
 --      task_started: it ends the open turn.
 -- (12) agent_message is a message from another agent: message.added with the role agent, if it is
 --      readable.
--- (13) thread_rolled_back takes back the last num_turns live turns.
--- (14) thread_settings_applied sets the service tier (priority, flex) of the requests after it.
+-- (13) thread_rolled_back takes back the last num_turns live turns. A rollout that continues its own
+--      thread from an ordinal (history_base) takes back the turns from there on of the other rollouts,
+--      and their count.
+-- (14) The web searches of a thread are part of the usage that follows them.
+-- (15) thread_settings_applied sets the service tier (priority, flex) of the requests after it.
 
 -- detect
 SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.type' IN
@@ -75,13 +80,16 @@ FROM source;
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, review TEXT, model TEXT, cwd TEXT, turn TEXT, turns INTEGER, marked INTEGER,
     input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER, total INTEGER,
-    forked INTEGER, tier TEXT
+    forked INTEGER, tier TEXT, searches INTEGER
 ) WITHOUT ROWID;
 
 -- The number of lines with each time, type and kind; the turns so far, and whether each was taken
 -- back.
 CREATE TABLE seats (seat TEXT PRIMARY KEY, n INTEGER) WITHOUT ROWID;
 CREATE TABLE turns (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, gone INTEGER);
+-- Rule (13): the rollouts of a thread that continue it from an ordinal.
+CREATE TABLE bases (session TEXT, thread TEXT, ordinal INTEGER, name TEXT, ts INTEGER, n INTEGER);
+CREATE TABLE reverted (session TEXT, ts INTEGER, turn TEXT PRIMARY KEY, n INTEGER);
 
 -- The types of event_msg; a record of another type is unknown.
 CREATE TABLE event_types (type TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -168,7 +176,7 @@ CREATE TABLE facts (
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
     exit_code INTEGER, ms INTEGER, failed INTEGER,
     seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT, counts INTEGER, closes INTEGER, answers INTEGER,
-    tier TEXT, supersedes INTEGER
+    tier TEXT, supersedes INTEGER, searches INTEGER
 );
 
 -- Outputs in which Codex reports that it did not run a tool, or that a tool failed, as patterns of GLOB, and
@@ -238,7 +246,7 @@ INSERT INTO kinds VALUES (-1), (0), (1), (2), (3), (4), (5), (6), (7);
 -- may begin a turn.
 CREATE VIEW said AS
 SELECT row, n, hash, type, kind, time_us(j ->> '$.timestamp') AS at,
-       coalesce('o' || (j ->> '$.ordinal'), time_us(j ->> '$.timestamp') || '.' || type || coalesce('.' || kind, '')) AS seat,
+       time_us(j ->> '$.timestamp') || '.' || type || coalesce('.' || kind, '') AS seat,
        CASE WHEN type = 'session_meta' THEN session_id(nullif(j ->> '$.payload.id', '')) END AS session,
        CASE WHEN type = 'session_meta' THEN nullif(j ->> '$.payload.forked_from_id', '') END AS parent,
        CASE WHEN type = 'turn_context' THEN j ->> '$.payload.model' END AS model,
@@ -340,6 +348,9 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     UPDATE sessions SET tier = nullif(nullif(
         line_json(NEW.row) ->> '$.payload.thread_settings.service_tier', 'default'), 'auto')
     WHERE NEW.kind = 'thread_settings_applied' AND session = (SELECT session FROM file);
+    UPDATE sessions SET searches = coalesce(searches, 0) + 1
+    WHERE NEW.kind = 'web_search_call' AND NEW.main = 'call' AND session = (SELECT session FROM facts WHERE row = NEW.row AND copied IS NULL)
+      AND coalesce(line_json(NEW.row) ->> '$.payload.action.type', 'search') = 'search';
     UPDATE sessions SET review = NEW.turn
     WHERE NEW.kind = 'entered_review_mode' AND session = (SELECT session FROM file);
     UPDATE facts SET closes = 1
@@ -367,10 +378,16 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
         FROM facts f, (SELECT line_json(NEW.row) AS j) WHERE row = NEW.row);
     INSERT INTO seats SELECT seat, 1 FROM facts WHERE row = NEW.row AND seat IS NOT NULL
     ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO bases
+    SELECT f.session, j ->> '$.payload.history_base.thread_id', j ->> '$.payload.history_base.end_ordinal_exclusive',
+           (SELECT file FROM source), f.ts, f.n
+    FROM facts f, (SELECT line_json(NEW.row) AS j)
+    WHERE f.row = NEW.row AND f.first_meta AND json_type(j, '$.payload.history_base.end_ordinal_exclusive') = 'integer';
     INSERT OR IGNORE INTO turns (turn, gone) SELECT starts, 0 FROM facts WHERE row = NEW.row AND starts IS NOT NULL;
     INSERT INTO sessions (session, model, cwd, turn, turns, marked, forked)
     SELECT session, new_model, new_cwd, starts, turns, marked,
-           CASE WHEN first_meta AND made IS NOT NULL THEN 1 END
+           CASE WHEN first_meta AND (made IS NOT NULL
+                    OR json_type(line_json(NEW.row), '$.payload.history_base') = 'object') THEN 1 END
     FROM facts
     WHERE row = NEW.row AND (is_new OR first_meta
                              OR coalesce(new_model, new_cwd, starts, ends) IS NOT NULL)
@@ -407,8 +424,9 @@ CREATE TRIGGER count AFTER UPDATE OF counts ON facts BEGIN
               FROM sessions s, (SELECT line_json(NEW.row) -> '$.payload.info.total_token_usage' AS u)
               WHERE s.session = facts.session))
     WHERE row = NEW.row AND json_type(line_json(NEW.row), '$.payload.info.total_token_usage') = 'object';
-    UPDATE facts SET main = 'usage', tier = (SELECT s.tier FROM sessions s WHERE s.session = facts.session)
+    UPDATE facts SET main = 'usage', (tier, searches) = (SELECT s.tier, s.searches FROM sessions s WHERE s.session = facts.session)
     WHERE row = NEW.row AND copied IS NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0);
+    UPDATE sessions SET searches = NULL WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND main = 'usage');
     UPDATE sessions SET (forked, input, cached, written, output, reasoning, total) = (
         SELECT NULL, f.input + f.base * coalesce(sessions.input, 0),
                f.cached + f.base * coalesce(sessions.cached, 0),
@@ -598,7 +616,7 @@ FROM (
                                            IS NOT NULL THEN cached END,
                'cache_write_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.cache_write_input_tokens')
                                           IS NOT NULL THEN written END,
-               'reasoning_output_tokens', reasoning, 'tier', json_text(tier),
+               'web_searches', searches, 'reasoning_output_tokens', reasoning, 'tier', json_text(tier),
                'prompt_tokens', CASE WHEN j ->> '$.payload.info.last_token_usage.input_tokens' <> input
                                      THEN j -> '$.payload.info.last_token_usage.input_tokens' END,
                'total_tokens', coalesce(input, 0) + coalesce(output, 0), 'source', source, 'extra', j)
@@ -689,3 +707,20 @@ FROM (
 );
 
 DELETE FROM facts;
+
+-- end
+INSERT OR IGNORE INTO reverted
+SELECT b.session, b.ts, t.data ->> '$.turn_id', b.n
+FROM (SELECT session, thread, ordinal, name, ts, n FROM bases
+      UNION ALL
+      SELECT session, data ->> '$.extra.payload.history_base.thread_id', data ->> '$.extra.payload.history_base.end_ordinal_exclusive',
+             data ->> '$.source.file', ts, 1
+      FROM recorded WHERE type = 'session.created' AND json_type(data, '$.extra.payload.history_base') = 'object') b
+JOIN recorded t ON t.session = b.session AND t.type = 'turn.started'
+WHERE session_id(b.thread) = b.session AND t.data ->> '$.source.file' <> b.name AND t.data ->> '$.source.record' >= b.ordinal
+  AND NOT EXISTS (SELECT 1 FROM recorded r WHERE r.session = t.session AND r.type = 'turn.rolled_back'
+                                             AND r.data ->> '$.turn_id' = t.data ->> '$.turn_id');
+SELECT session, ts, 'turn.rolled_back', turn || '.reverted', NULL,
+       json_fields('turn_id', json_text(turn), 'reason', '"thread_revert"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM reverted, source;

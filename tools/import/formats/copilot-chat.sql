@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- records: head initial change push request
 -- files: *.json *.jsonl
+-- recalls: session.created session.updated/title. turn.started turn.rolled_back turn.restored
 -- split: $.requests
 -- places: ~/.config/*/User/workspaceStorage/*/chatSessions ~/.config/*/User/globalStorage/emptyWindowChatSessions
 -- places: ~/.vscode-server/data/User/workspaceStorage/*/chatSessions
@@ -41,6 +42,8 @@ SELECT max(CASE
     WHEN json ->> '$.kind' = 0 AND json_type(json, '$.kind') = 'integer' AND json_type(json, '$.v.requests') = 'array' THEN 95
     ELSE 0 END) FROM lines
 
+-- repeats
+
 -- once
 -- rest_ts, rest_n: an answer without a call is the last of the turn.
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, model TEXT, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER);
@@ -50,6 +53,9 @@ CREATE TABLE requests (i INTEGER PRIMARY KEY, r TEXT);
 CREATE TABLE said (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE done (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE changed (i INTEGER PRIMARY KEY, whole INTEGER);
+-- The turns of the log, to find those that it no longer has.
+CREATE TABLE live (session TEXT, turn TEXT, ts INTEGER, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
+CREATE TABLE titles (i INTEGER PRIMARY KEY, title TEXT, source TEXT, n INTEGER);
 CREATE TABLE out (ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns are first: SQLite reads them without the columns after them.
 CREATE TABLE now (main TEXT, n INTEGER, i INTEGER, path TEXT, source TEXT, j TEXT, v TEXT);
@@ -73,6 +79,7 @@ CREATE TRIGGER part AFTER INSERT ON parts BEGIN
            json_fields('turn_id', json_text(NEW.id), 'sequence', f.turns + 1, 'status', '"running"',
                        'prompt_ref', json_text(NEW.id), 'source', n.source), NEW.n
     FROM file f, now n WHERE NEW.what = 'user';
+    INSERT OR IGNORE INTO live SELECT f.session, NEW.id, NEW.ts, NEW.n FROM file f WHERE NEW.what = 'user';
     UPDATE file SET turn = NEW.id, turns = turns + 1 WHERE NEW.what = 'user';
     INSERT INTO out
     SELECT NEW.ts, NEW.type, NEW.id,
@@ -245,9 +252,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE main IN ('initial', 'push')
       AND (e.type <> 'object' OR coalesce(json_type(e.value, '$.message.text'), json_type(e.value, '$.message'), '') NOT IN ('text')
            OR e.value ->> '$.requestId' IN (SELECT s.id FROM said s) AND e.value ->> '$.requestId' NOT IN (SELECT d.id FROM done d));
-    INSERT INTO parts
-    SELECT 'meta', f.ts, 'session.updated', 'title.' || title, json_fields('set', json_fields('title', json_text(title))), NEW.n
-    FROM file f, (SELECT CASE WHEN main IN ('head', 'initial') AND json_type(v) = 'object' THEN v ->> '$.customTitle'
+    INSERT OR REPLACE INTO titles SELECT 1, title, (SELECT n.source FROM now n), NEW.n
+    FROM (SELECT CASE WHEN main IN ('head', 'initial') AND json_type(v) = 'object' THEN v ->> '$.customTitle'
                               WHEN j ->> '$.k[0]' = 'customTitle' AND json_type(v) = 'text' THEN v ->> '$' END AS title FROM now)
     WHERE title <> '';
     INSERT INTO answers SELECT c.i FROM changed c ORDER BY c.i;
@@ -264,3 +270,28 @@ SELECT session, rest_ts, 'turn.completed', turn || '.ends', NULL,
        json_fields('turn_id', json_text(turn), 'reason', '"answered"',
                    'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n
 FROM file, source WHERE turn IS NOT NULL AND rest_ts IS NOT NULL;
+INSERT INTO out
+SELECT t.ts, 'session.updated',
+       'title.' || (1 + (SELECT count(*) FROM recorded r WHERE r.session = t.session AND r.id GLOB 'title.*')),
+       json_fields('set', json_fields('title', json_text(title)), 'source', t.source), t.n
+FROM (SELECT f.session, f.ts, t.title, t.source, t.n FROM titles t, file f) t WHERE title <> (
+    SELECT coalesce(before, '') FROM (
+        SELECT max(r.n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title') AS before FROM recorded r
+        WHERE r.session = t.session AND (r.type = 'session.created' OR r.id GLOB 'title.*')));
+-- Turns of earlier imports that the log no longer has were taken back.
+INSERT INTO out
+SELECT ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"removed"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT a.session, a.ts, a.n, s.kind, s.file, t.turn, l.turn IS NULL AS gone, t.was_gone, t.times
+      FROM source s, (SELECT session, max(ts) AS ts, max(n) AS n FROM live GROUP BY session) a JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = a.session AND t.file = s.file
+      LEFT JOIN live l ON l.session = t.session AND l.turn = t.turn
+      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT f.session, o.ts, o.type, o.id, NULL, o.data, o.n FROM out o, file f ORDER BY o.rowid;
+DELETE FROM out;

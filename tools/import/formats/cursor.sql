@@ -3,6 +3,7 @@
 -- reads: cursorDiskKV ItemTable
 -- records: bubble streaming
 -- files: state.vscdb
+-- recalls: session.created session.updated/title. turn.started turn.rolled_back turn.restored
 -- places: ~/.config/Cursor/User/globalStorage/state.vscdb ~/Library/Application?Support/Cursor/User/globalStorage/state.vscdb
 -- places: ~/.cursor-server/data/User/globalStorage/state.vscdb
 --
@@ -66,6 +67,9 @@ cursorDiskKV: rowid IN (SELECT k.rowid FROM ids JOIN cursorDiskKV k ON k.key = '
 -- rest_ts, rest_n: a finished answer is the last of the turn.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest_ts INTEGER, rest_n INTEGER, model TEXT) WITHOUT ROWID;
 CREATE TABLE times (session TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID;
+-- The turns of the log, to find those that it no longer has.
+CREATE TABLE live (session TEXT, turn TEXT, ts INTEGER, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
+CREATE TABLE titles (session TEXT PRIMARY KEY, title TEXT, ts INTEGER, source TEXT, n INTEGER) WITHOUT ROWID;
 CREATE TABLE out (session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns are first: SQLite reads them without the columns after them.
 CREATE TABLE now (main TEXT, id TEXT, session TEXT, ts INTEGER, code INTEGER, source TEXT, t TEXT, j TEXT, r TEXT);
@@ -89,6 +93,7 @@ CREATE TRIGGER part AFTER INSERT ON parts BEGIN
            json_fields('turn_id', json_text(NEW.id), 'sequence', s.turns + 1, 'status', '"running"',
                        'prompt_ref', json_text(NEW.id), 'source', n.source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE NEW.what = 'user';
+    INSERT OR IGNORE INTO live SELECT n.session, NEW.id, NEW.ts, NEW.n FROM now n WHERE NEW.what = 'user';
     UPDATE sessions SET turn = NEW.id, turns = turns + 1 WHERE NEW.what = 'user' AND session = (SELECT n.session FROM now n);
     INSERT INTO out
     SELECT n.session, NEW.ts, NEW.type, NEW.id,
@@ -157,8 +162,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT 'note', n.ts, 'import.record', n.id || '.tool', json_fields('kind', '"bubble"', 'extra', r -> '$.toolFormerData'), NEW.n
     FROM now n WHERE main = 'bubble' AND t IS NULL AND coalesce(json_type(r, '$.toolFormerData'), 'null') <> 'null';
     -- The title of a chat, which is known later than its first message.
-    INSERT INTO parts
-    SELECT 'meta', ts, 'session.updated', 'title.' || (r ->> '$.name'), json_fields('set', json_fields('title', r -> '$.name')), NEW.n
+    INSERT OR REPLACE INTO titles SELECT session, r ->> '$.name', ts, source, NEW.n
     FROM now WHERE main = 'meta' AND r ->> '$.name' <> '';
     INSERT INTO parts
     SELECT 'busy', ts, 'tool.called', id || '.call',
@@ -185,3 +189,28 @@ SELECT session, rest_ts, 'turn.completed', turn || '.ends', NULL,
        json_fields('turn_id', json_text(turn), 'reason', '"answered"',
                    'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n
 FROM sessions, source WHERE turn IS NOT NULL AND rest_ts IS NOT NULL;
+INSERT INTO out
+SELECT t.session, t.ts, 'session.updated',
+       'title.' || (1 + (SELECT count(*) FROM recorded r WHERE r.session = t.session AND r.id GLOB 'title.*')),
+       json_fields('set', json_fields('title', json_text(title)), 'source', t.source), t.n
+FROM titles t WHERE title <> (
+    SELECT coalesce(before, '') FROM (
+        SELECT max(r.n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title') AS before FROM recorded r
+        WHERE r.session = t.session AND (r.type = 'session.created' OR r.id GLOB 'title.*')));
+-- Turns of earlier imports that the log no longer has were taken back.
+INSERT INTO out
+SELECT session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"removed"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT a.session, a.ts, a.n, s.kind, s.file, t.turn, l.turn IS NULL AS gone, t.was_gone, t.times
+      FROM source s, (SELECT session, max(ts) AS ts, max(n) AS n FROM live GROUP BY session) a JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = a.session AND t.file = s.file
+      LEFT JOIN live l ON l.session = t.session AND l.turn = t.turn
+      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY rowid;
+DELETE FROM out;

@@ -1,6 +1,6 @@
 -- importer gemini-cli   version 5
 -- SPDX-License-Identifier: Apache-2.0
--- records: info error warning
+-- records: info error warning $set $rewindTo
 -- files: session-*.json *.jsonl
 -- recalls: session.created session.updated turn.started turn.rolled_back turn.restored
 -- split: $.messages
@@ -39,6 +39,10 @@ SELECT max(CASE
          AND json_type(coalesce(json -> '$.value', json), '$.sessionId') = 'text' THEN 95
     WHEN json ->> '$.type' = 'gemini' AND json_type(json, '$.id') = 'text' THEN 80
     ELSE 0 END) FROM lines
+
+-- repeats
+"summary"
+"$rewindTo"
 
 -- once
 -- Texts that the Gemini CLI adds before its user's messages. annal/import.h: said().

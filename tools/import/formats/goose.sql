@@ -3,6 +3,7 @@
 -- reads: sessions messages usage_ledger
 -- records: schema_version schema_info thread* provider* usage* sessions
 -- recalls: session.created session.updated agent.turn.usage/usage.accumulated
+-- recalls: turn.started turn.rolled_back turn.restored
 -- files: sessions.db *.jsonl
 -- places: $GOOSE_PATH_ROOT/data/sessions $XDG_DATA_HOME/goose/sessions ~/.local/share/goose/sessions
 -- places: ~/.local/share/Block/goose/sessions ~/.goose/sessions
@@ -15,14 +16,15 @@
 --      too large for seconds.
 --  (2) A message's content is blocks: toolRequest and toolResponse become calls and results, the
 --      other blocks are the content of message.added.
---  (3) A user's message begins a turn, unless it only passes results to the model.
+--  (3) A user's message begins a turn, unless it only passes results to the model. An answer without
+--      a call ends it. A turn of an earlier import that the database no longer has was taken back.
 --  (4) Tokens are taken from usage_ledger, once for each row. The sums of a session's row, or of the
 --      first line of a file, as far as they exceed its rows there, are an event of the end. If they
 --      changed since an earlier import, the difference is an event; so is another title.
 --  (5) The first event of a line contains the rest of the line under "extra".
 --  (6) A session that was copied, or exported and imported, contains the messages of another
---      session with new ids: a message is recognized by its role, its time and its content
---      (record_owner), its tokens by their time and numbers. Data of another session is a record. A
+--      session with new ids: a message that is older than its session is recognized by its role, its
+--      time and its content (record_owner), its tokens by their time and numbers. Data of another session is a record. A
 --      copy with more tokens than its original counts all of them, because the log does not contain
 --      its initial number.
 --  (7) Rows without a session belong to the session before them. Lines of a file have no identity
@@ -58,7 +60,10 @@ CREATE VIEW unnamed (pattern) AS VALUES ('CLI Session'), ('New Chat'), ('New ses
 
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
-CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
+-- rest_ts, rest_n: an answer without a call is the last of the turn.
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT, rest_ts INTEGER, rest_n INTEGER) WITHOUT ROWID;
+-- When a session was created.
+CREATE TABLE births (session TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID;
 -- The sums of a session, and what usage_ledger has of them. t: the time of the last message.
 CREATE TABLE sums (session TEXT PRIMARY KEY, ts INTEGER, title TEXT, t INTEGER, input INTEGER, output INTEGER, cached INTEGER,
                    written INTEGER, cost REAL, source TEXT, n INTEGER,
@@ -76,7 +81,9 @@ SELECT session, count(*) AS times, max(ts) AS ts, sum(coalesce(data ->> '$.input
        sum(coalesce(data ->> '$.output_tokens', 0)) AS output, sum(coalesce(data ->> '$.cached_input_tokens', 0)) AS cached,
        sum(coalesce(data ->> '$.cache_write_tokens', 0)) AS written, round(sum(coalesce(data ->> '$.cost_usd', 0)), 9) AS cost
 FROM recorded WHERE type = 'agent.turn.usage' AND id GLOB 'usage.accumulated*' GROUP BY session;
-CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+-- The turns of the log, to find those that it no longer has.
+CREATE TABLE live (session TEXT, turn TEXT, ts INTEGER, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER, formerly TEXT);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (role TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER,
                   human INTEGER, main TEXT, named TEXT, t INTEGER, origin TEXT, owner TEXT, j TEXT, r TEXT, content TEXT);
@@ -133,12 +140,16 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET owner = nullif(record_owner(origin, session), session),
         source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
     WHERE origin IS NOT NULL;
+    INSERT OR IGNORE INTO births
+    SELECT session, time_us(replace(r ->> '$.created_at', ' ', 'T')) FROM now WHERE main = 'meta';
+    UPDATE now SET owner = NULL
+    WHERE main = 'message' AND t > 0 AND ts >= (SELECT b.ts FROM births b WHERE b.session = now.session);
     UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
     WHERE owner IS NOT NULL;
     UPDATE now SET is_new = NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = now.session),
         human = main = 'message' AND role = 'user'
             AND EXISTS (SELECT 1 FROM json_each(content) b WHERE b.type = 'object' AND b.value ->> '$.type' <> 'toolResponse');
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 0, session, ts, 'session.created', 'session.created',
            CASE main WHEN 'meta' THEN json_fields(
                'id', json_text(session), 'agent_id', '"goose"', 'status', '"idle"', 'provider', nullif(r -> '$.provider_name', 'null'),
@@ -152,24 +163,30 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now WHERE is_new;
     UPDATE now SET main = 'record' WHERE main = 'meta' AND NOT is_new;
     INSERT OR IGNORE INTO sessions (session, turns) SELECT session, 0 FROM now;
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 1, n.session, n.ts, 'session.updated', 'session.parent',
            json_fields('set', json_fields('parent_session_id', json_text(owner)),
                        'source', json_remove(source, '$.origin', '$.copied')), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE owner IS NOT NULL AND s.parent IS NULL;
     UPDATE sessions SET parent = coalesce(parent, (SELECT owner FROM now)) WHERE session = (SELECT session FROM now);
     INSERT INTO out
-    SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
-           json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n
+    SELECT NEW.row, 1, n.session, coalesce(s.rest_ts, n.ts), 'turn.completed', s.turn || '.ended',
+           json_fields('turn_id', json_text(s.turn), 'reason', CASE WHEN s.rest_ts IS NULL THEN '"next_turn"' ELSE '"answered"' END,
+                       'source', source), NEW.n, mid || '.ends'
     FROM now n JOIN sessions s USING (session) WHERE human AND s.turn IS NOT NULL;
     UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1 WHERE session = (SELECT session FROM now WHERE human);
-    INSERT INTO out
+    INSERT OR IGNORE INTO live SELECT session, mid, ts, NEW.n FROM now WHERE human;
+    UPDATE sessions SET (rest_ts, rest_n) = (
+        SELECT CASE WHEN role = 'assistant' AND NOT EXISTS (
+                   SELECT 1 FROM json_each(content) b WHERE b.type = 'object' AND b.value ->> '$.type' = 'toolRequest') THEN ts END, NEW.n FROM now)
+    WHERE session = (SELECT session FROM now WHERE main = 'message');
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
            json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"', 'prompt_ref', json_text(mid),
                        'source', source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE human;
     UPDATE now SET turn = (SELECT s.turn FROM sessions s WHERE s.session = now.session);
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 3, session, ts, CASE main WHEN 'message' THEN 'message.added' WHEN 'usage' THEN 'agent.turn.usage'
                WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
            named || '.3',
@@ -188,7 +205,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            ELSE json_fields('kind', coalesce(j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n
     FROM now WHERE main <> 'meta';
-    INSERT INTO out
+    INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 4 + b.key, session, ts,
            CASE WHEN b.value ->> '$.type' = 'toolRequest' THEN 'tool.called'
                 WHEN b.value ->> '$.toolResult.status' = 'error'
@@ -211,11 +228,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+SELECT session, ts, type, id, NULL, data, n, formerly FROM out ORDER BY row, k;
 DELETE FROM out;
 
 -- end
-INSERT INTO out
+INSERT INTO out (row, k, session, ts, type, id, data, n)
 SELECT n, 0, s.session, s.ts, 'session.updated',
        'title.' || (1 + (SELECT count(*) FROM recorded r WHERE r.session = s.session AND r.id GLOB 'title.*')),
        json_fields('set', json_fields('title', json_text(s.title)), 'source', s.source), n
@@ -223,7 +240,7 @@ FROM sums s WHERE NOT EXISTS (SELECT 1 FROM unnamed WHERE s.title GLOB pattern) 
     SELECT coalesce(title, '') FROM (
         SELECT max(n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title') AS title FROM recorded r
         WHERE r.session = s.session AND (r.type = 'session.created' OR r.id GLOB 'title.*')));
-INSERT INTO out
+INSERT INTO out (row, k, session, ts, type, id, data, n)
 SELECT n, 1, r.session, r.ts, 'agent.turn.usage', 'usage.accumulated' || coalesce('.' || (c.times + 1), ''),
        json_fields('input_tokens', nullif(r.input - coalesce(c.input, 0), -(c.times IS NULL)),
                    'output_tokens', nullif(r.output - coalesce(c.output, 0), -(c.times IS NULL)),
@@ -240,5 +257,24 @@ WHERE CASE WHEN c.times > 0 THEN (r.ts = 1 OR r.ts >= c.ts)
             CASE WHEN r.cached IS NOT NULL THEN c.cached END, CASE WHEN r.written IS NOT NULL THEN c.written END,
             CASE WHEN r.cost IS NOT NULL THEN c.cost END)
       ELSE r.any AND (r.input > 0 OR r.output > 0) AND coalesce(record_owner(r.origin, r.session), r.session) = r.session END;
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+-- Turns of earlier imports that the log no longer has were taken back.
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT n, 2, session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"removed"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT a.session, a.ts, a.n, s.kind, s.file, t.turn, l.turn IS NULL AS gone, t.was_gone, t.times
+      FROM source s, (SELECT session, max(ts) AS ts, max(n) AS n FROM live GROUP BY session) a JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = a.session AND t.file = s.file
+      LEFT JOIN live l ON l.session = t.session AND l.turn = t.turn
+      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
+SELECT session, ts, type, id, NULL, data, n, formerly FROM out ORDER BY row, k;
 DELETE FROM out;
+SELECT session, rest_ts, 'turn.completed', turn || '.ended', NULL,
+       json_fields('turn_id', json_text(turn), 'reason', '"answered"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n
+FROM sessions, source WHERE turn IS NOT NULL AND rest_ts IS NOT NULL ORDER BY rest_n;

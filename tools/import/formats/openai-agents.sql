@@ -3,7 +3,7 @@
 -- reads: agent_messages
 -- records: agent_sessions message_structure turn_usage
 -- files: *.db *.sqlite
--- recalls: agent.turn.usage
+-- recalls: agent.turn.usage turn.started turn.rolled_back turn.restored
 --
 -- Sessions of the OpenAI Agents SDK: SQLite with the tables agent_sessions and agent_messages, and
 -- the tables of its advanced sessions (message_structure, turn_usage). docs/events.md lists the
@@ -13,12 +13,13 @@
 --  (2) Messages become message.added, function calls and their outputs tool.called and
 --      tool.returned, reasoning message.added; anything else, and text that is not JSON, is
 --      import.record.
---  (3) A user's message begins a turn.
+--  (3) A user's message begins a turn, and an answer ends it. A turn of an earlier import that the
+--      database no longer has was taken back (pop_item).
 --  (4) turn_usage has the tokens of each turn and branch, a row that the SDK replaces when the turn
 --      goes on: the difference to what earlier imports recorded of it is an event of the end. Other
 --      rows are import.record.
 --  (5) Items that were added to another session are recognized by their own id, or else by their
---      time and content (record_owner), and are records there; so is the result of such a call.
+--      time and content (record_owner) if they are older than the session, and are records there; so is the result of such a call.
 --      __fake_id__ does not count as an id.
 
 -- detect
@@ -43,7 +44,10 @@ CREATE VIEW failures (pattern) AS VALUES
 
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
-CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT) WITHOUT ROWID;
+-- rest_ts, rest_n: an answer is the last of the turn.
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, parent TEXT, rest_ts INTEGER, rest_n INTEGER) WITHOUT ROWID;
+-- When a session was created.
+CREATE TABLE births (session TEXT PRIMARY KEY, at TEXT) WITHOUT ROWID;
 CREATE TABLE copied_calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
 -- The row of each turn; key: its branch and turn.
 CREATE TABLE sums (session TEXT, key TEXT, ts INTEGER, data TEXT, n INTEGER, PRIMARY KEY (session, key)) WITHOUT ROWID;
@@ -52,6 +56,8 @@ SELECT session, coalesce(data ->> '$.extra.branch_id', '') || '.' || (data ->> '
        max(ts) AS ts, sum(coalesce(data ->> '$.input_tokens', 0)) AS input, sum(coalesce(data ->> '$.output_tokens', 0)) AS output,
        sum(coalesce(data ->> '$.cached_input_tokens', 0)) AS cached, sum(coalesce(data ->> '$.requests', 1)) AS requests
 FROM recorded WHERE type = 'agent.turn.usage' AND data ->> '$.extra.user_turn_number' IS NOT NULL GROUP BY 1, 2;
+-- The turns of the log, to find those that it no longer has.
+CREATE TABLE live (session TEXT, turn TEXT, ts INTEGER, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER, formerly TEXT);
 -- The small columns come first: SQLite reads them without the columns after them.
 CREATE TABLE now (mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, main TEXT,
@@ -67,6 +73,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            coalesce(time_us(replace(j ->> '$.row.created_at', ' ', 'T')), f.ts)
     FROM source, file f, (SELECT NEW.json AS j);
     UPDATE file SET ts = (SELECT ts FROM now);
+    INSERT OR REPLACE INTO births
+    SELECT session, r ->> '$.created_at' FROM now WHERE j ->> '$.table' = 'agent_sessions' AND r ->> '$.created_at' IS NOT NULL;
     UPDATE now SET main = CASE
         WHEN j IS NULL THEN 'unreadable'
         WHEN j ->> '$.table' = 'turn_usage' THEN 'usage'
@@ -85,6 +93,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET owner = nullif(record_owner(origin, session), session),
         source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
     WHERE origin IS NOT NULL;
+    UPDATE now SET owner = NULL
+    WHERE main <> 'usage' AND coalesce(m ->> '$.id', '__fake_id__') = '__fake_id__'
+      AND r ->> '$.created_at' >= (SELECT b.at FROM births b WHERE b.session = now.session);
     INSERT OR IGNORE INTO copied_calls SELECT session, m ->> '$.call_id' FROM now
     WHERE main = 'call' AND owner IS NOT NULL AND m ->> '$.call_id' IS NOT NULL;
     UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
@@ -102,12 +113,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'source', json_remove(source, '$.origin', '$.copied')), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE owner IS NOT NULL AND s.parent IS NULL;
     UPDATE sessions SET parent = coalesce(parent, (SELECT owner FROM now)) WHERE session = (SELECT session FROM now);
-    INSERT INTO out (row, k, session, ts, type, id, data, n)
-    SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
-           json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n
+    INSERT INTO out
+    SELECT NEW.row, 1, n.session, coalesce(s.rest_ts, n.ts), 'turn.completed', s.turn || '.ended',
+           json_fields('turn_id', json_text(s.turn), 'reason', CASE WHEN s.rest_ts IS NULL THEN '"next_turn"' ELSE '"answered"' END,
+                       'source', source), NEW.n, mid || '.ends'
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND m ->> '$.role' = 'user' AND s.turn IS NOT NULL;
     UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1
     WHERE session = (SELECT session FROM now WHERE main = 'message' AND m ->> '$.role' = 'user');
+    INSERT OR IGNORE INTO live SELECT session, mid, ts, NEW.n FROM now WHERE main = 'message' AND m ->> '$.role' = 'user';
+    UPDATE sessions SET (rest_ts, rest_n) = (
+        SELECT CASE WHEN main = 'message' AND m ->> '$.role' = 'assistant' THEN ts END, NEW.n FROM now)
+    WHERE session = (SELECT session FROM now WHERE main IN ('message', 'call', 'result', 'reasoning'));
     INSERT INTO out (row, k, session, ts, type, id, data, n)
     SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
            json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"', 'prompt_ref', json_text(mid),
@@ -186,5 +202,24 @@ FROM (SELECT s.session, s.ts, s.key, s.data, s.n, c.times, s.data ->> '$.input_t
              coalesce(s.data ->> '$.requests', c.requests) - c.requests AS requests
       FROM sums s JOIN counted c USING (session, key) WHERE s.ts >= c.ts)
 WHERE input <> 0 OR output <> 0 OR cached <> 0 OR requests <> 0;
+-- Turns of earlier imports that the log no longer has were taken back.
+INSERT INTO out (row, k, session, ts, type, id, data, n)
+SELECT 0, 1, session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
+       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
+       json_fields('turn_id', json_text(turn), 'reason', '"removed"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
+FROM (SELECT a.session, a.ts, a.n, s.kind, s.file, t.turn, l.turn IS NULL AS gone, t.was_gone, t.times
+      FROM source s, (SELECT session, max(ts) AS ts, max(n) AS n FROM live GROUP BY session) a JOIN (
+          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
+                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
+          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
+                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = a.session AND t.file = s.file
+      LEFT JOIN live l ON l.session = t.session AND l.turn = t.turn
+      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
+WHERE gone <> was_gone;
 SELECT session, ts, type, id, NULL, data, n, NULL FROM out ORDER BY n;
 DELETE FROM out;
+SELECT session, rest_ts, 'turn.completed', turn || '.ended', NULL,
+       json_fields('turn_id', json_text(turn), 'reason', '"answered"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n
+FROM sessions, source WHERE turn IS NOT NULL AND rest_ts IS NOT NULL ORDER BY rest_n;
