@@ -137,8 +137,8 @@ static void split(char *path, uint64_t *first, uint64_t *last)
     *last = to;
 }
 
-/* Find the name of the file in its repository, as "+++ b/NAME", and the commit of each line. Without
- * a repository, the name is the whole path. */
+/* Find the name of the file in its repository, as "+++ b/NAME", and the commit of each line.
+ * Without a repository, the name is the whole path. */
 static annal_status ask_about(char *path, struct buf *name, struct buf *commits)
 {
     char *base = strrchr(path, '/') + 1;

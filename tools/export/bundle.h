@@ -4,8 +4,8 @@
  *
  * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, which lists the
  *     other files in their order: the journals, then the artifacts of their sessions, then the
- *     copies of their logs (tools/source/copies.h), byte for byte as in a store. A bundle with copies
- *     of logs has version 2.
+ *     copies of their logs (tools/source/copies.h), byte for byte as in a store. A bundle with
+ *     copies of logs has version 2.
  * (2) A fork is preceded by its ancestors.
  * (3) There is one way to write a manifest: a reader writes it again, and must get the same bytes.
  *     It contains the length and SHA-256 of each file, and the last event of each session with its

@@ -160,7 +160,8 @@ static bool has_sessions(const struct bundling *bundling, const struct copy *cop
     return all;
 }
 
-/* Leave out a copy of a log with all its generations, of which those before this file were added. */
+/* Leave out a copy of a log with all its generations, of which those before this file were
+ * added. */
 static void exclude(struct bundling *bundling, const char *newest)
 {
     struct bundle *bundle = &bundling->bundle;

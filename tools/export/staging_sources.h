@@ -6,8 +6,8 @@
  *     mark: its name fits its path and its generation, and its sessions are in the bundle.
  * (2) A log of which the store has a copy keeps it. Otherwise all files of the log are moved, the
  *     newest generation last.
- * (3) Before it is moved, a file gets a record INFO with "foreign":true: 'annal source restore' does
- *     not write such a log to its path, which another host has chosen.
+ * (3) Before it is moved, a file gets a record INFO with "foreign":true: 'annal source restore'
+ *     does not write such a log to its path, which another host has chosen.
  */
 #ifndef TOOLS_EXPORT_STAGING_SOURCES_H
 #define TOOLS_EXPORT_STAGING_SOURCES_H
