@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- records: step head subagent
 -- files: *.json
+-- recalls: agent.turn.usage/usage.total
 -- split: $.steps $.subagent_trajectories
 --
 -- Trajectories in the Agent Trajectory Interchange Format (ATIF) of Harbor, versions 1.0 to 1.8: one
@@ -21,7 +22,7 @@
 --  (3) A result without source_call_id belongs to the call of its step, if this has one call, and is
 --      else a message of the role tool. A result is a failure if its extra says is_error.
 --  (4) Metrics of a step are its tokens; input contains cached tokens. If no step has metrics, the
---      final_metrics of the document become one usage, once: what they grow by later is not added.
+--      final_metrics of the document become one usage; what they grow by later is another.
 --  (5) A step with is_copied_context is an import.record, without calls and tokens.
 --  (6) The id of a step is its number, with its time or the length of its message.
 --  (7) The first event of a step contains the rest of the step under "extra".
@@ -199,12 +200,22 @@ DELETE FROM out;
 SELECT session, rest_ts, 'turn.completed', turn || '.ends', NULL,
        json_fields('turn_id', json_text(turn), 'reason', '"answered"',
                    'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n
-FROM sessions, source WHERE turn IS NOT NULL AND rest_ts IS NOT NULL
-UNION ALL
-SELECT s.session, f.ts, 'agent.turn.usage', 'usage.total', NULL,
-       json_fields('model', json_text(s.model), 'input_tokens', nullif(total -> '$.total_prompt_tokens', 'null'),
-           'output_tokens', nullif(total -> '$.total_completion_tokens', 'null'), 'cached_input_tokens', nullif(total -> '$.total_cached_tokens', 'null'),
-           'cost_usd', CASE WHEN total ->> '$.total_cost_usd' > 0 THEN total -> '$.total_cost_usd' END, 'prompt_tokens', -1,
+FROM sessions, source WHERE turn IS NOT NULL AND rest_ts IS NOT NULL;
+INSERT INTO out
+SELECT session, ts, 'agent.turn.usage', 'usage.total' || CASE WHEN times > 0 THEN '.' || (times + 1) ELSE '' END,
+       json_fields('model', json_text(model), 'input_tokens', CASE WHEN input IS NOT NULL THEN input - had_input END,
+           'output_tokens', CASE WHEN output IS NOT NULL THEN output - had_output END,
+           'cached_input_tokens', CASE WHEN cached IS NOT NULL THEN cached - had_cached END,
+           'cost_usd', CASE WHEN cost > had_cost THEN round(cost - had_cost, 9) END, 'prompt_tokens', -1,
+           'requests', CASE WHEN times > 0 THEN 0 END,
            'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', 1)), 1
-FROM sessions s, source, file f
-WHERE s.made AND s.spoke AND (total ->> '$.total_prompt_tokens' > 0 OR total ->> '$.total_completion_tokens' > 0 OR total ->> '$.total_cost_usd' > 0);
+FROM (SELECT s.session, f.ts, s.model, c.kind, c.file, total ->> '$.total_prompt_tokens' AS input, total ->> '$.total_completion_tokens' AS output,
+             total ->> '$.total_cached_tokens' AS cached, coalesce(total ->> '$.total_cost_usd', 0) AS cost, count(r.n) AS times,
+             coalesce(sum(r.data ->> '$.input_tokens'), 0) AS had_input, coalesce(sum(r.data ->> '$.output_tokens'), 0) AS had_output,
+             coalesce(sum(r.data ->> '$.cached_input_tokens'), 0) AS had_cached, round(coalesce(sum(r.data ->> '$.cost_usd'), 0), 9) AS had_cost
+      FROM sessions s JOIN source c JOIN file f LEFT JOIN recorded r ON r.session = s.session AND r.type = 'agent.turn.usage'
+      WHERE s.made AND s.spoke AND total IS NOT NULL GROUP BY s.session)
+WHERE coalesce(input, 0) >= had_input AND coalesce(output, 0) >= had_output AND cost >= had_cost
+  AND (input > had_input OR output > had_output OR cost > had_cost);
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY rowid;
+DELETE FROM out;

@@ -443,8 +443,19 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'reasoning_output_tokens', info -> '$.tokens.reasoning',
                        -- 0: the model has no price, or a subscription pays.
                        'cost_usd', CASE WHEN info ->> '$.cost' > 0 THEN info -> '$.cost' END,
+                       'requests', CASE WHEN steps > 1 THEN steps END, 'prompt_tokens', CASE WHEN steps > 1 THEN -1 END,
                        'turn_id', json_text(turn), 'source', source), NEW.n
-    FROM now WHERE main IN ('message', 'unfinished') AND json_type(info, '$.tokens') = 'object'
+    -- Before opencode made a message of each step, a message had the tokens of its last step.
+    FROM (SELECT main, session, ts, complete, mid, turn, source, steps,
+                 CASE WHEN steps > 1 THEN json_set(info, '$.tokens', (
+                     SELECT json_object('input', sum(p.value ->> '$.tokens.input'), 'output', sum(p.value ->> '$.tokens.output'),
+                                        'reasoning', sum(p.value ->> '$.tokens.reasoning'),
+                                        'cache', json_object('read', sum(p.value ->> '$.tokens.cache.read'), 'write', sum(p.value ->> '$.tokens.cache.write')))
+                     FROM json_each(v, '$.parts') p WHERE p.type = 'object' AND p.value ->> '$.type' = 'step-finish')) ELSE info END AS info
+          FROM (SELECT n.*, (SELECT count(*) FROM json_each(n.v, '$.parts') p
+                             WHERE p.type = 'object' AND p.value ->> '$.type' = 'step-finish' AND json_type(p.value, '$.tokens') = 'object') AS steps
+                FROM now n))
+    WHERE main IN ('message', 'unfinished') AND json_type(info, '$.tokens') = 'object'
       -- OpenCode writes 0 if its provider reports no number.
       AND (info ->> '$.tokens.input' > 0 OR info ->> '$.tokens.output' > 0 OR info ->> '$.tokens.reasoning' > 0
            OR info ->> '$.tokens.cache.read' > 0 OR info ->> '$.tokens.cache.write' > 0 OR info ->> '$.cost' > 0)

@@ -13,7 +13,8 @@
 -- an importer can read.
 --
 --  (1) The session is the conversation's id in base_state.json, the instance of a run, else the
---      directory or file. Times without a zone are UTC, or in the zone of --map timezone=+02:00.
+--      directory or file. Times without a zone are in the
+--      zone of the reader (TZ, --zone), or in the zone of --map timezone=+02:00.
 --  (2) Events of both generations are read: with kind (MessageEvent, ActionEvent, ObservationEvent,
 --      …), and with action or observation. A tool action is tool.called, and the thought before it
 --      message.added; observations are results.
@@ -101,8 +102,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UNION ALL
     SELECT h.key, h.value FROM now, json_each(v, '$.history') h WHERE main = 'run' AND h.type = 'object';
     UPDATE events SET
-        ts = time_us((e ->> '$.timestamp') || CASE WHEN substr(e ->> '$.timestamp', 12) GLOB '*[Zz+-]*' THEN ''
-                                              ELSE (SELECT zone FROM file) END),
+        ts = CASE WHEN substr(e ->> '$.timestamp', 12) GLOB '*[Zz+-]*' THEN time_us(e ->> '$.timestamp')
+                  WHEN (SELECT zone FROM file) <> '' THEN time_us((e ->> '$.timestamp') || (SELECT zone FROM file))
+                  ELSE time_us(e ->> '$.timestamp') + 1000000 * coalesce(unixepoch(substr(e ->> '$.timestamp', 1, 19), 'utc')
+                                                                        - unixepoch(substr(e ->> '$.timestamp', 1, 19)), 0) END,
         kind = CASE
             WHEN e ->> '$.kind' = 'ActionEvent' THEN 'action'
             WHEN e ->> '$.kind' IN ('ObservationEvent', 'UserRejectObservation', 'AgentErrorEvent') THEN 'observation'

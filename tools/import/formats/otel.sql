@@ -403,16 +403,23 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'input_tokens', max(0, input_tokens - coalesce(below_in, 0)),
                'output_tokens', max(0, output_tokens - coalesce(below_out, 0)) + hidden,
                'reasoning_output_tokens', nullif(hidden, 0),
-               'cache_write_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"',
-                   a ->> '$."gen_ai.usage.cache_write.input_tokens"', a ->> '$."gen_ai.usage.cache_creation_input_tokens"',
-                   a ->> '$."llm.token_count.prompt_details.cache_write"') AS INTEGER),
-               'cached_input_tokens', CAST(coalesce(CASE WHEN below_in > 0 THEN 0 END, a ->> '$."gen_ai.usage.cache_read.input_tokens"',
-                   a ->> '$."gen_ai.usage.cache_read_input_tokens"',
-                   a ->> '$."llm.token_count.prompt_details.cache_read"', s ->> '$.usageDetails.input_cached_tokens') AS INTEGER),
+               'cache_write_tokens', CAST(written AS INTEGER),
+               'cached_input_tokens', CAST(coalesce(CASE WHEN below_in > 0 THEN 0 END, cached) AS INTEGER),
                'cost_usd', coalesce((a ->> '$."gen_ai.usage.input_cost"') + (a ->> '$."gen_ai.usage.output_cost"'),
                                     a -> '$."gen_ai.usage.cost"', nullif(s -> '$.totalCost', 'null')),
                'source', substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel ' || key) || '}'), NEW.n, key || '.usage'
-    FROM now, (SELECT *, max(0, coalesce(total - others, total - input_tokens - output_tokens, 0)) AS hidden FROM (SELECT *,
+    FROM now, (SELECT *, max(0, coalesce(total - others, total - input_tokens - output_tokens, 0)) AS hidden FROM (
+        -- Anthropic's own input_tokens are without the cached ones: then there are fewer of them.
+        SELECT s.*, told + CASE WHEN class = 'model' AND told < coalesce(CAST(cached AS INTEGER), 0) + coalesce(CAST(written AS INTEGER), 0)
+                         THEN coalesce(CAST(cached AS INTEGER), 0) + coalesce(CAST(written AS INTEGER), 0) ELSE 0 END AS input_tokens
+        FROM (SELECT *,
+        coalesce(a ->> '$."gen_ai.usage.cache_read.input_tokens"', a ->> '$."gen_ai.usage.cache_read_input_tokens"',
+                 a ->> '$."llm.token_count.prompt_details.cache_read"', s ->> '$.usageDetails.input_cached_tokens',
+                 s ->> '$.usageDetails.input_cache_read', s ->> '$.usageDetails.cache_read_input_tokens') AS cached,
+        coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"',
+                 a ->> '$."gen_ai.usage.cache_write.input_tokens"', a ->> '$."gen_ai.usage.cache_creation_input_tokens"',
+                 a ->> '$."llm.token_count.prompt_details.cache_write"', s ->> '$.usageDetails.input_cache_creation',
+                 s ->> '$.usageDetails.cache_creation_input_tokens') AS written,
         -- A total may be larger than its parts: thoughts are not in the output. Langfuse names all
         -- parts.
         CAST(coalesce(a ->> '$."gen_ai.usage.total_tokens"', a ->> '$."llm.token_count.total"', s ->> '$.usageDetails.total')
@@ -421,10 +428,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
             (SELECT CAST(sum(u.value) AS INTEGER) FROM json_each(s, '$.usageDetails') u
              WHERE u.key <> 'total' AND u.type IN ('integer', 'real')) END AS others,
         CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."llm.token_count.prompt"',
-                      s ->> '$.inputUsage', s ->> '$.usageDetails.input') AS INTEGER) AS input_tokens,
+                      s ->> '$.inputUsage', s ->> '$.usageDetails.input') AS INTEGER) AS told,
         CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
                       a ->> '$."llm.token_count.completion"', s ->> '$.outputUsage', s ->> '$.usageDetails.output') AS INTEGER)
-            AS output_tokens FROM spans))
+            AS output_tokens FROM spans) s))
     WHERE class NOT IN ('tool', 'repeated') AND (input_tokens > 0 OR output_tokens > 0)
       AND record_owner('otel ' || key, session) = session;
     UPDATE tree SET used = 1
