@@ -528,7 +528,8 @@ START_TEST(a_tier_a_long_prompt_a_cache_of_an_hour_and_a_search_have_prices_of_t
         {"{\"model\":\"f\",\"input_tokens\":1000,\"tier\":\"fast\"}", "30000"},
         {"{\"model\":\"claude-opus-4-5\",\"input_tokens\":1000,\"tier\":\"batch\"}", "2500"},
         {"{\"model\":\"gpt-5\",\"input_tokens\":1000,\"tier\":\"priority\"}", ""},
-        {"{\"model\":\"gpt-5\",\"input_tokens\":1000,\"web_searches\":1}", ""},
+        {"{\"model\":\"gpt-5\",\"input_tokens\":1000,\"web_searches\":1}", "11250"},
+        {"{\"model\":\"f\",\"input_tokens\":1000,\"tier\":\"fast\",\"web_searches\":1}", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[64];

@@ -189,12 +189,12 @@ static const struct field blame_fields[] = {
 const struct command cmd_blame = {
     .name = "blame",
     .summary = "show which session wrote each line of a file, and for whom",
-    .about = "For each line, or LINE, the call that wrote it: the session, the event (seq, time,\n"
-             "tool, and its hash in the journal), what the user had asked for, and the commit\n"
-             "that git blame names. Lines are matched with the edits of all sessions by what\n"
-             "they contain and by their neighbours, not by time. Lines that no edit wrote, or\n"
-             "that are too short to tell, are not listed; neither are lines that a command\n"
-             "wrote, such as sed. Exit status 1 if no line is listed.",
+    .about = "Prints for each line, or LINE, the call that wrote it: the session, the event\n"
+             "(seq, time, tool, and its hash in the journal), what the user had asked for, and\n"
+             "the commit that git blame names. Lines are matched with the edits of all\n"
+             "sessions by what they contain and by their neighbours, not by time. Lines that\n"
+             "no edit wrote, or that are too short to tell, are not listed; neither are lines\n"
+             "that a command wrote, such as sed. Exit status 1 if no line is listed.",
     .examples = "  annal blame src/clock.py:12\n"
                 "  annal blame src/clock.py --json | jq .said\n",
     .fields = blame_fields,
@@ -241,8 +241,8 @@ static const struct field log_fields[] = {
 const struct command cmd_log = {
     .name = "log",
     .summary = "list commits with the sessions that wrote them",
-    .about = "For each commit of RANGE in the repository of the current directory, the sessions\n"
-             "whose edits the commit contains: how many of its added lines they wrote\n"
+    .about = "Prints for each commit of RANGE, in the repository of the current directory, the\n"
+             "sessions whose edits the commit contains: how many of its added lines they wrote\n"
              "(of_lines counts the lines of five letters and more), with how many edits, and\n"
              "the first and last event. Lines are matched by what they contain, not by time. A\n"
              "commit that no session wrote has a row without a session.",

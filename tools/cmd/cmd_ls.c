@@ -458,7 +458,7 @@ static const struct field fields[] = {
     OPTION("until", "T", FIELD_TIME, NULL, "active before this time"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "sort column, largest or newest first (active)",
                 .choices = SORTS),
-    FLAG("lost", NULL, "only sessions whose log was deleted by its agent or by hand"),
+    FLAG("lost", NULL, "only sessions whose log was deleted"),
     FLAG("tree", NULL, "sub-agents and forks below their parent session"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of sessions", .least = 1),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (table)",

@@ -575,8 +575,8 @@ static const struct command verbs[] = {
      .summary = "list the logs that the store has copies of",
      .about = "An import copies each log, compressed, beside its events: a file, the files of a\n"
               "directory, or the rows of each session of a database. A log that was cut short,\n"
-              "rewritten or replaced begins a new generation. LOG IS prints kept for an unchanged\n"
-              "log, changed, deleted, or elsewhere for a log that came with a bundle.",
+              "rewritten or replaced begins a new generation. The column LOG IS says kept for\n"
+              "an unchanged log, changed, deleted, or elsewhere for a log from a bundle.",
      .examples = "  annal source ls\n  annal source ls --lost\n",
      .fields = ls_fields,
      .run = ls},

@@ -164,8 +164,7 @@ static const struct field fields[] = {
                 .least = 1, .most = 100000),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (table)",
                 .choices = "table|jsonl|markdown|svg", .without = "json"),
-    OPTION_WITH("sources", NULL, FIELD_FLAG, NULL,
-                "instead, the logs of sessions: copies, and what happened to them",
+    OPTION_WITH("sources", NULL, FIELD_FLAG, NULL, "instead, the logs of sessions and their copies",
                 .without = "agent|model|project|since|until|by"),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file"),
     FIELDS_END};

@@ -449,7 +449,7 @@ START_TEST(the_files_of_a_directory_are_restored_in_their_places)
     char command[700], log[600];
     const char *session = directories[_i].session, *name = directories[_i].name;
     snprintf(log, sizeof log, "%s/%s", cli.dir.path, name);
-    snprintf(command, sizeof command, "cp -r %s . && chmod -R u+w . && cp -rp %s before",
+    snprintf(command, sizeof command, "cp -r '%s' . && chmod -R u+w . && cp -rp %s before",
              directories[_i].from, name);
     shell(command);
     CLI(&cli, NULL, "import", directories[_i].kind, log);
