@@ -154,6 +154,8 @@ size_t annal__import_memory(const annal_import *import)
     return bytes;
 }
 
+extern const char annal__sql_turns[];
+
 static const char ours[] =
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;"
     "CREATE TABLE source (kind TEXT, file TEXT, stem TEXT, container TEXT);"
@@ -271,6 +273,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
         sqlite3_create_function(import->db, "record_owner", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
                                 import, sql_record_owner, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(import->db, annal__sql_turns, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) != SQLITE_OK) {
         status = annal__import_fail(import, err, "importer");
         goto done;

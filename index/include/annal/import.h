@@ -85,6 +85,11 @@
  *       import, in the order of n. The directive "-- recalls: TYPE TYPE/PREFIX …" at the head of
  *       the file lists their types, and prefixes of their ids. An event that "-- end" returns is
  *       added to recorded at once, so compute all of them into a table before returning the first
+ *   recorded_turns(session, turn, times, file, ts, was_gone)
+ *       the turns of these events, if the types turn.* are listed
+ *   removed_turns(session, ts, type, id, data, n)
+ *       events about turns that the log no longer has, or has again, if the importer creates the
+ *       table live(session, turn, ts, n) of the turns that the log has
  *
  * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run in the
  * database of the log, with the functions above, and return one column: a JSON object, which

@@ -198,19 +198,6 @@ FROM titles t WHERE title <> (
         SELECT max(r.n), coalesce(r.data ->> '$.set.title', r.data ->> '$.title') AS before FROM recorded r
         WHERE r.session = t.session AND (r.type = 'session.created' OR r.id GLOB 'title.*')));
 -- Turns of earlier imports that the log no longer has were taken back.
-INSERT INTO out
-SELECT session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.restored' END,
-       turn || CASE WHEN gone THEN '.removed.' ELSE '.restored.' END || times,
-       json_fields('turn_id', json_text(turn), 'reason', '"removed"',
-                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
-FROM (SELECT a.session, a.ts, a.n, s.kind, s.file, t.turn, l.turn IS NULL AS gone, t.was_gone, t.times
-      FROM source s, (SELECT session, max(ts) AS ts, max(n) AS n FROM live GROUP BY session) a JOIN (
-          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
-                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
-          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
-                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = a.session AND t.file = s.file
-      LEFT JOIN live l ON l.session = t.session AND l.turn = t.turn
-      WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
-WHERE gone <> was_gone;
+INSERT INTO out SELECT session, ts, type, id, data, n FROM removed_turns;
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY rowid;
 DELETE FROM out;

@@ -335,11 +335,7 @@ SELECT 0, 1, session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.rest
        json_fields('turn_id', json_text(turn), 'reason', '"rewritten"', 'source', json_fields('kind', json_text(kind), 'file', json_text(file),
                                                                                             'line', n)), n
 FROM (SELECT f.session, f.ts, f.n, t.turn, coalesce(u.gone, 1) AS gone, t.was_gone, t.times, t.file, s.kind
-      FROM file f, source s JOIN (
-          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
-                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
-          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
-                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = f.session AND t.file = s.file
+      FROM file f, source s JOIN recorded_turns t ON t.session = f.session AND t.file = s.file
       LEFT JOIN turns u ON u.turn = t.turn
       WHERE f.turns > 0 AND EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
 WHERE gone <> was_gone;

@@ -489,11 +489,7 @@ SELECT 0, 1, session, max(changed, 1), CASE WHEN gone THEN 'turn.rolled_back' EL
        turn || CASE WHEN gone THEN '.rolled_back.' ELSE '.restored.' END || times,
        json_fields('turn_id', json_text(turn), 'reason', CASE WHEN gone THEN '"reverted"' ELSE '"unreverted"' END, 'source', line), line_n
 FROM (SELECT s.session, s.changed, s.line, s.line_n, t.turn, coalesce(u.gone, 1) AS gone, t.was_gone, t.times
-      FROM sessions s JOIN (
-          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
-                 substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
-          FROM (SELECT session, n, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
-                WHERE type GLOB 'turn.*') GROUP BY session, turn) t USING (session)
+      FROM sessions s JOIN recorded_turns t USING (session)
       LEFT JOIN turns u ON u.session = t.session AND u.turn = t.turn
       WHERE u.turn IS NOT NULL OR s.turns > 0 AND t.file = (SELECT file FROM source) AND EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
 WHERE gone <> was_gone;

@@ -301,11 +301,7 @@ SELECT 0, 0, session, ts, CASE WHEN gone THEN 'turn.rolled_back' ELSE 'turn.rest
        json_fields('turn_id', json_text(turn), 'reason', '"rewritten"',
                    'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', n)), n
 FROM (SELECT t.*, s.kind, m.n, NOT EXISTS (SELECT 1 FROM turns u WHERE u.session = t.session AND u.turn = t.turn) AS gone
-      FROM source s, (SELECT session, max(n) AS n FROM turns GROUP BY session) m JOIN (
-          SELECT session, turn, sum(type <> 'turn.started') AS times, max(CASE WHEN type = 'turn.started' THEN file END) AS file,
-                 max(ts) AS ts, substr(max(printf('%012d', n) || type), 13) = 'turn.rolled_back' AS was_gone
-          FROM (SELECT session, n, ts, type, data ->> '$.turn_id' AS turn, data ->> '$.source.file' AS file FROM recorded
-                WHERE type GLOB 'turn.*') GROUP BY session, turn) t ON t.session = m.session AND t.file = s.file
+      FROM source s, (SELECT session, max(n) AS n FROM turns GROUP BY session) m JOIN recorded_turns t ON t.session = m.session AND t.file = s.file
       WHERE EXISTS (SELECT 1 FROM options WHERE name = ':whole'))
 WHERE gone <> was_gone;
 SELECT session, ts, type, id, NULL, data, n FROM out;
