@@ -6,9 +6,9 @@
 #include "journal/base/json.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verb_data.h"
+#include "tools/cli/whole_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,31 +59,16 @@ int verb_session_id(const struct args *args, const char *template, char *out, si
 
 int verb_read_file(const char *path, struct buf *out)
 {
-    int exit_status = 0;
-    bool is_input = strcmp(path, "-") == 0;
-    int file = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return fail_refused("read the file '%s': %s", path, strerror(errno));
-    out->limit = (size_t)ANNAL_DATA_BYTES_MAX + 1;
-    for (;;) {
-        if (out->len == out->limit || annal__buf_reserve(out, 1) < 0) {
-            exit_status = fail_refused(
-                "read the file '%s': the file is larger than an event may be (%u bytes)", path,
-                ANNAL_DATA_BYTES_MAX);
-            break;
-        }
-        ssize_t count = read(file, out->ptr + out->len, out->cap - out->len);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            exit_status = fail_refused("read the file '%s': %s", path, strerror(errno));
-        if (count <= 0)
-            break;
-        out->len += (size_t)count;
-    }
-    if (!is_input)
-        close(file);
-    return exit_status;
+    const size_t limit = (size_t)ANNAL_DATA_BYTES_MAX + 1; /* the file and a NUL */
+    bool whole = strcmp(path, "-") == 0 ? whole_file_read_fd(STDIN_FILENO, limit, out)
+                                        : whole_file_read(path, limit, out);
+    if (whole && out->len < limit)
+        return 0;
+    return whole || errno == EFBIG
+               ? fail_refused(
+                     "read the file '%s': the file is larger than an event may be (%u bytes)", path,
+                     ANNAL_DATA_BYTES_MAX)
+               : fail_refused("read the file '%s': %s", path, strerror(errno));
 }
 
 static int quote(struct buf *json, annal_slice text, const char *name)

@@ -7,6 +7,7 @@
 #include "tools/cli/overdue.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/whole_file.h"
 #include "tools/cmd/import_found.h"
 #include "tools/export/bundle.h"
 #include "tools/import/changes.h"
@@ -66,23 +67,12 @@ struct work {
 
 static int read_importer(const char *path, struct buf *sql, struct importer *out_importer)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return fail_refused("read the importer '%s': %s", path, strerror(errno));
-    int exit_status = EXIT_DONE;
-    sql->limit = SQL_BYTES_MAX;
-    while (exit_status == EXIT_DONE && !feof(file)) {
-        if (annal__buf_reserve(sql, 65536) < 0)
-            exit_status =
-                fail_refused("importer '%s' is larger than %zu bytes", path, SQL_BYTES_MAX);
-        else
-            sql->len += fread(sql->ptr + sql->len, 1, 65536, file);
-        if (ferror(file))
-            exit_status = fail_refused("read the importer '%s': %s", path, strerror(errno));
-    }
-    fclose(file);
+    if (!whole_file_read(path, SQL_BYTES_MAX, sql))
+        return errno == EFBIG
+                   ? fail_refused("importer '%s' is larger than %zu bytes", path, SQL_BYTES_MAX)
+                   : fail_refused("read the importer '%s': %s", path, strerror(errno));
     out_importer->sql = annal__buf_slice(sql);
-    return exit_status;
+    return EXIT_DONE;
 }
 
 static int fail_kind(const char *kind)

@@ -8,6 +8,7 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/whole_file.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_otlp.h"
@@ -104,20 +105,12 @@ static int name_hosts(struct server *server, const struct place *place)
 
 static int read_pem(const char *path, char **out)
 {
-    struct buf text = {.limit = PEM_BYTES_MAX};
+    struct buf text = {0};
     if (path == NULL)
         return 0;
-    FILE *file = fopen(path, "re");
-    size_t got = 1;
-    while (file != NULL && got > 0 && annal__buf_reserve(&text, 4096) >= 0) {
-        got = fread(text.ptr + text.len, 1, 4096, file);
-        text.len += got;
-    }
-    bool good = file != NULL && !ferror(file) && got == 0 && annal__buf_cstr(&text) != NULL;
+    bool good = whole_file_read(path, PEM_BYTES_MAX, &text) && annal__buf_cstr(&text) != NULL;
     int exit_status =
         good ? 0 : fail_storage("serve: read the PEM file '%s': %s", path, strerror(errno));
-    if (file != NULL)
-        fclose(file);
     if (good)
         *out = text.ptr;
     else
