@@ -424,8 +424,12 @@ static annal_status set_header(struct building *building, annal_slice head, anna
 {
     static const char *const encodings[] = {"\"UTF-8\"", "\"UTF-16le\"", "\"UTF-16be\""};
     annal_slice encoding = annal__json_member(head, "encoding");
+    annal_slice version = annal__json_member(head, "user_version");
+    annal_slice id = annal__json_member(head, "application_id");
     struct buf sql = {0};
     annal_status status = ANNAL_OK;
+    if (version.len == 0 || id.len == 0)
+        return fail_text(building, "its first line", err);
     for (size_t i = 0; i < 3 && status >= 0; i++)
         if (annal__slice_is(encoding, encodings[i]))
             status = annal__buf_printf(&sql, "PRAGMA encoding = %s;", encodings[i]);
@@ -434,15 +438,15 @@ static annal_status set_header(struct building *building, annal_slice head, anna
             annal__buf_printf(&sql,
                               "PRAGMA ignore_check_constraints = ON; PRAGMA user_version = %ld;"
                               "PRAGMA application_id = %ld; BEGIN",
-                              strtol(annal__json_member(head, "user_version").ptr, NULL, 10),
-                              strtol(annal__json_member(head, "application_id").ptr, NULL, 10));
+                              strtol(version.ptr, NULL, 10), strtol(id.ptr, NULL, 10));
     status = status < 0 ? annal__fail(err, status, "build a database: out of memory")
                         : annal__db_exec(building->db, annal__buf_cstr(&sql), err);
     annal__buf_done(&sql);
     return status;
 }
 
-/* Begin the INSERT of a row, unless it is that of the row before. table: a JSON string. */
+/* Compose the beginning of a row's INSERT, unless the row before was of the same table. table: a
+ * JSON string. */
 static annal_status begin_insert(struct building *building, annal_slice table, annal_error *err)
 {
     sqlite3_stmt *shape = NULL;

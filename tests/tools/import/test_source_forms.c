@@ -341,6 +341,7 @@ static const struct {
     {"", false},
     {"{}\n", false},
     {"{\"annal_rows\":2}\n", false},
+    {"{\"annal_rows\":1,\"encoding\":\"UTF-8\",\"tables\":[],\"others\":[]}\n", false},
     {TEXT_HEAD(T, "") "\"t\",\"1\"\t\"1,'x'\"", false}, /* without its end */
     {TEXT_HEAD(T, "") ROW("1"), false},
     {TEXT_HEAD(T, "") ROW("1,2,3"), false},
