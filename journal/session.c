@@ -207,7 +207,7 @@ static bool has_room(annal_store *store)
 }
 
 /* Close journals of this process that were not used for a second; if too many are still open, close
- * all idle journals except that of keep. */
+ * all idle journals except the journal of keep. */
 static annal_status make_room(annal_store *store, const struct session *keep, annal_error *err)
 {
     static const int64_t ages_us[] = {1000000, 0};

@@ -281,8 +281,8 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
     return status;
 }
 
-/* Compose a statement that drops the first index, view or trigger in the database that equals no
- * expected object; *out_sql is NULL if there is none. */
+/* Find the first index, view or trigger in the database that equals no expected object, and compose
+ * a statement that drops this object; *out_sql is NULL if every object is expected. */
 static annal_status next_drop(sqlite3 *db, struct shape_part *parts, size_t count, char **out_sql,
                               annal_error *err)
 {

@@ -85,7 +85,7 @@ def doubles(text):
 
 
 def missing(items, request, longest):
-    """The first item that does not follow its predecessor in the request, or a result, up to a length, that is not there."""
+    """Find the first call or text that the request lacks, or has in another order, or the first shorter result that it lacks."""
     at, wanted = 0, []
     results = [squeeze(item[1]) for item in request if item[0] == "result"]
     for item in items:

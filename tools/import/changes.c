@@ -44,7 +44,7 @@ struct changes {
     annal_index *index;
     annal_error *err;
     char host[HOST_NAME_MAX + 1], now[ANNAL_TIME_BYTES];
-    char **names; /* the files of the copies, those of a log from the oldest to the newest */
+    char **names; /* files of the copies; the files of one log are sorted from the oldest on */
     size_t name_count;
     struct places by_log;       /* newest generations */
     struct buf sources, judged; /* ?2 and ?4 of the SQL below */

@@ -329,8 +329,8 @@ int team_import(const struct args *args)
     struct verb_call call;
     const char *path;
     int exit_status = verb_open(&call, args);
-    /* If a file is refused, go on with the next one; after a failure of storage, stop, because the
-     * next one would fail, too. */
+    /* after a refused file, continue with the next file; after a failure of storage, stop, because
+     * the next file would fail for the same reason */
     for (int at = 0;
          exit_status <= EXIT_REFUSED && (path = args_next(args, "FILE", &at)) != NULL;) {
         struct stat info;

@@ -32,7 +32,7 @@ SELECT max(CASE
     ELSE 0 END) FROM lines
 
 -- rows
--- Columns that older databases do not have are those of "missing".
+-- Older databases lack some columns; "missing" names them, and a row then has NULL there.
 SELECT json_object('table', 'thread', 'row', json_object('id', id, 'summary', summary, 'updated_at', updated_at, 'data_type', data_type,
                        'parent_id', parent, 'folder_paths', folders, 'created_at', created),
                    'more', json(CASE WHEN json_valid(d) THEN json_remove(d, '$.messages') END), 'text', CASE WHEN NOT json_valid(d) THEN d END,
