@@ -239,18 +239,6 @@ static int choose(void *arg, const struct copy *copy)
     return status;
 }
 
-static bool make_parents(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!made)
-            return false;
-    }
-    return true;
-}
-
 /* ---- Logs that are not files ---- */
 
 static int write_text(void *arg, annal_slice bytes)
@@ -286,7 +274,7 @@ static int build_database(const struct copy *copy, FILE *text, char *path)
     if (annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
         annal__buf_cstr(&beside) == NULL)
         exit_status = fail_storage("restore a log: out of memory");
-    else if (!make_parents(path) ||
+    else if (!target_make_parents(path) ||
              (fd = open(beside.ptr, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
         exit_status = fail_storage("source restore: make '%s': %s", beside.ptr, strerror(errno));
     else if (annal__row_text_build(text, beside.ptr, &err) < 0)
@@ -305,7 +293,7 @@ static int build_database(const struct copy *copy, FILE *text, char *path)
 static int write_files(const struct args *args, FILE *text, char *path, uint64_t *out_files)
 {
     annal_error err = {0};
-    if (!make_parents(path) || (mkdir(path, 0700) < 0 && errno != EEXIST))
+    if (!target_make_parents(path) || (mkdir(path, 0700) < 0 && errno != EEXIST))
         return fail_storage("source restore: make '%s': %s", path, strerror(errno));
     return copies_files_restore(text, path, args_has(args, "force"), out_files, &err) < 0
                ? fail_error(&err)

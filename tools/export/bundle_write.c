@@ -139,13 +139,6 @@ static int add_artifact(void *arg, const annal_artifact_info *info)
                              bundling->err);
 }
 
-static int ignore_bytes(void *arg, annal_slice bytes)
-{
-    (void)arg;
-    (void)bytes;
-    return 0;
-}
-
 /* Return whether each session of a copy is in the bundle. */
 static bool has_sessions(const struct bundling *bundling, const struct copy *copy)
 {
@@ -189,7 +182,7 @@ static int add_source(void *arg, const struct copy *copy)
         return 0;
     }
     annal_status proved =
-        copies_read(bundling->store, copy->name, copy->generation, ignore_bytes, NULL, &why);
+        copies_read(bundling->store, copy->name, copy->generation, NULL, NULL, &why);
     if (proved != ANNAL_OK)
         say("export: sources/%s is damaged, and the copy of this log is left out", copy->name);
     if (proved != ANNAL_OK || !has_sessions(bundling, copy)) {

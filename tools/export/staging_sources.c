@@ -69,13 +69,6 @@ static bool fits_path(annal_slice info, annal_slice log)
     return fits && annal__slice_is(log, text);
 }
 
-static int ignore_bytes(void *arg, annal_slice bytes)
-{
-    (void)arg;
-    (void)bytes;
-    return 0;
-}
-
 static annal_status prove(struct staging *staging, int directory, const char *text)
 {
     struct copies_file file = {0};
@@ -115,8 +108,8 @@ annal_status staging_sources_prove(struct staging *staging)
     for (size_t i = 0; i < bundle->source_count && status == ANNAL_OK; i++)
         status = prove(staging, directory, bundle->sources[i].name);
     for (size_t i = 0; i < bundle->source_count && status == ANNAL_OK; i++)
-        if (copies_read_file(directory, bundle->sources[i].name, COPIES_DEEP, ignore_bytes, NULL,
-                             &why) != ANNAL_OK)
+        if (copies_read_file(directory, bundle->sources[i].name, COPIES_DEEP, NULL, NULL, &why) !=
+            ANNAL_OK)
             status = refuse(staging, bundle->sources[i].name, "is damaged");
     if (directory >= 0)
         close(directory);

@@ -128,10 +128,11 @@ annal_status copies_one(annal_store *store, const char *name, copies_fn fn, void
 typedef int (*copies_sink)(void *arg, annal_slice bytes);
 
 /*
- * Pass the bytes of a copied log to sink, which may use them only after ANNAL_OK. name is the name
- * of the file. If generation is not 0 and the file was renamed to that generation since
- * copies_each(), the renamed file is read. ANNAL_ERR_CORRUPT: the copy is damaged. ANNAL_END: the
- * copy is damaged at its end, and the bytes are an earlier state of the log.
+ * Pass the bytes of a copied log to sink, which may use them only after ANNAL_OK; without a sink,
+ * prove them only. name is the name of the file. If generation is not 0 and the file was renamed to
+ * that generation since copies_each(), the renamed file is read. ANNAL_ERR_CORRUPT: the copy is
+ * damaged. ANNAL_END: the copy is damaged at its end, and the bytes are an earlier state of the
+ * log.
  */
 annal_status copies_read(annal_store *store, const char *name, uint64_t generation,
                          copies_sink sink, void *arg, annal_error *err);

@@ -67,7 +67,7 @@ static annal_status slide(struct buf *window, const char *bytes, size_t len)
 static annal_status pass(struct reading *reading, annal_slice bytes)
 {
     annal_status status = slide(&reading->window, bytes.ptr, bytes.len);
-    return status < 0 ? status : reading->sink(reading->arg, bytes);
+    return status < 0 || reading->sink == NULL ? status : reading->sink(reading->arg, bytes);
 }
 
 static annal_status read_bytes(struct reading *reading, const struct copies_record *record,
