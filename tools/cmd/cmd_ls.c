@@ -49,25 +49,36 @@ enum {
 
 /*
  * Choose the sessions and number them in the order of the list, with only the columns that this
- * needs; the next query adds the other columns. Format arguments: the sort key, the join for the
- * key, the limit.
+ * needs; the next query adds the other columns. The number is that of the row in the sorted
+ * subquery: with an order of its own, row_number() would sort all sessions before the limit. Format
+ * arguments: the join for the sort key, the sort key, the limit.
  */
 static const char chosen[] =
-    "WITH chosen AS MATERIALIZED (SELECT s.id, " ACTIVE " AS active, row_number() OVER"
-    " (ORDER BY %s s.time_from IS '" SESSION_GUESSED "', " ACTIVE " DESC, s.id) AS place"
+    "WITH chosen AS MATERIALIZED (SELECT id, active, row_number() OVER () AS place FROM ("
+    "SELECT s.id, " ACTIVE " AS active"
     " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"
     " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " AND" IF_LOST
-    " ORDER BY place%s)";
+    " ORDER BY %s s.time_from IS '" SESSION_GUESSED "', active DESC, s.id LIMIT %s))";
 
+/*
+ * The costs are those of usage_by_session. They are summed here, because SQLite computes that view
+ * for all sessions before it chooses some. Format arguments: the expression for the project, and
+ * its join.
+ */
 static const char listed[] =
-    ", listed AS (" SESSION_SELECT ","
-    " coalesce(f.parent_session_id, s.parent_session_id) AS above, j.project,"
+    ", costs AS (SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
+    " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"
+    " sum(costed_tokens) AS costed_tokens FROM usage_costs"
+    " WHERE session_id IN (SELECT id FROM chosen) GROUP BY session_id),"
+    " listed AS (" SESSION_SELECT ","
+    " coalesce(f.parent_session_id, s.parent_session_id) AS above, %s AS project,"
     " o.source_host, o.source_path, chosen.active, chosen.place"
     " FROM chosen CROSS JOIN sessions s ON s.id = chosen.id" SESSION_PARENTS
-    " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id IN (SELECT id FROM chosen)) c"
-    "  ON c.session_id = s.id"
-    " LEFT JOIN session_projects j ON j.session_id = s.id"
+    " LEFT JOIN costs c ON c.session_id = s.id %s"
     " LEFT JOIN session_latest_sources o ON o.session_id = s.id)";
+
+/* the join for the project j.project, which must be computed for all sessions at once */
+#define JOIN_PROJECT "LEFT JOIN session_projects j ON j.session_id = s.id"
 
 #define SHOWN                                                                                      \
     " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \
@@ -119,7 +130,7 @@ static const struct {
      SESSION_PARENTS},
     {"s.agent_id,", ""},
     {"s.model,", ""},
-    {"j.project IS NULL, j.project,", "LEFT JOIN session_projects j ON j.session_id = s.id"},
+    {"j.project IS NULL, j.project,", JOIN_PROJECT},
 };
 
 /* Session ids are cut only on a terminal, and on the left, because ids of the same kind differ at
@@ -365,10 +376,14 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                   string_value(session_project(args_get(args, "project"), project)),
                                   text_or_null(annal__buf_slice(&ls->lost))};
     bool is_tree = args_has(args, "tree");
-    annal_status status = annal__buf_printf(&sql, chosen, orders[sort].key, orders[sort].join,
-                                            is_tree ? "" : " LIMIT ?5");
+    bool has_project = ls->format != OUT_TABLE || ls->columns[AT_PROJECT].title != NULL;
+    annal_status status =
+        annal__buf_printf(&sql, chosen, orders[sort].join, orders[sort].key, is_tree ? "-1" : "?5");
     if (status >= 0)
-        status = annal__buf_printf(&sql, "%s%s", listed, is_tree ? tree : flat);
+        status = annal__buf_printf(&sql, listed, has_project ? "j.project" : "NULL",
+                                   has_project ? JOIN_PROJECT : "");
+    if (status >= 0)
+        status = annal__buf_append_slice(&sql, annal_slice_of(is_tree ? tree : flat));
     if (status < 0)
         status = annal__fail(err, status, "list the sessions: out of memory");
     else

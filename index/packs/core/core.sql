@@ -190,8 +190,9 @@ CREATE VIEW session_projects AS
         SELECT n.directory, m.ended, n.depth + 1 FROM names n JOIN moves m ON m.begun = n.name
         WHERE n.depth < 20),
     latest AS MATERIALIZED (SELECT directory, name, max(depth) FROM names GROUP BY directory)
+    -- one row of ends for each session; with GROUP BY, SQLite joins this view by an index, not by a scan
     SELECT e.session_id, l.name AS project, e.begun AS directory
-    FROM ends e JOIN latest l ON l.directory = e.begun;
+    FROM ends e JOIN latest l ON l.directory = e.begun GROUP BY e.session_id;
 
 CREATE TABLE turns (
     id            TEXT PRIMARY KEY,
