@@ -4,6 +4,7 @@
 #include "index/db/bound.h"
 #include "index/db/connect.h"
 #include "index/db/functions.h"
+#include "index/db/readers.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -208,6 +209,13 @@ done:
 void annal__db_close(sqlite3 *db)
 {
     sqlite3_close_v2(db);
+}
+
+void annal__db_finalize(sqlite3 *db)
+{
+    sqlite3_stmt *stmt;
+    while ((stmt = sqlite3_next_stmt(db, NULL)) != NULL)
+        sqlite3_finalize(stmt);
 }
 
 annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err)
@@ -435,15 +443,16 @@ annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_opti
                : annal__db_select_with(stmt, options == NULL ? &defaults : options, fn, arg, err);
 }
 
-annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
-                                   annal_row_fn fn, void *arg, annal_error *err)
+/* Run a statement, and pass its rows to fn. */
+static annal_status select_rows(sqlite3_stmt *stmt, const annal_sql_options *options,
+                                annal_row_fn fn, void *arg, annal_error *err)
 {
     const char **names = NULL;
     annal_value *values = NULL;
     struct bound bound = {0};
     annal_status status = bind_params(stmt, options, err);
     if (status < 0)
-        goto done;
+        return status;
 
     annal_row row = {.count = (size_t)sqlite3_column_count(stmt)};
     names = annal__zalloc((row.count + 1) * sizeof *names);
@@ -465,7 +474,27 @@ done:
     annal__bound_end(&bound);
     annal__free(values);
     annal__free(names);
+    return status;
+}
+
+annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
+                                   annal_row_fn fn, void *arg, annal_error *err)
+{
+    annal_status status = select_rows(stmt, options, fn, arg, err);
     annal__db_end_select(sqlite3_db_handle(stmt));
     sqlite3_finalize(stmt);
+    return status;
+}
+
+annal_status annal__db_ask(sqlite3 *db, const char *sql, const annal_sql_options *options,
+                           annal_row_fn fn, void *arg, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__readers_prepare(db, sql, &stmt, err);
+    if (status < 0)
+        return status;
+    status = select_rows(stmt, options, fn, arg, err);
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
     return status;
 }

@@ -57,7 +57,8 @@ annal_status annal__events_table_add(sqlite3 *db, annal_store *store, annal_erro
 annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_functions,
                             annal_error *err);
 
-void annal__db_close(sqlite3 *db); /* Close a connection. NULL is accepted. */
+void annal__db_close(sqlite3 *db);    /* Close a connection. NULL is accepted. */
+void annal__db_finalize(sqlite3 *db); /* Finalize all statements of a connection. */
 
 annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err);
 /* Begin a transaction, unless one has begun. */
@@ -96,6 +97,11 @@ annal_value annal__db_value(sqlite3_stmt *stmt, int column);
  */
 annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
                               annal_row_fn fn, void *arg, annal_error *err);
+
+/* Run a SELECT of this program as annal__db_select() does, without the check of a user's text, and
+ * with a statement that annal__readers_prepare() keeps for the next call. */
+annal_status annal__db_ask(sqlite3 *db, const char *sql, const annal_sql_options *options,
+                           annal_row_fn fn, void *arg, annal_error *err);
 
 /* Run a statement of annal__db_prepare_select() as annal__db_select() does; it is finalized, and
  * the restriction of its connection ends. */

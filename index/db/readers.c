@@ -17,17 +17,10 @@ annal_status annal__readers_init(struct readers *readers)
     return pthread_mutex_init(&readers->mutex, NULL) == 0 ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-static void finalize_all(sqlite3 *db)
-{
-    sqlite3_stmt *stmt;
-    while ((stmt = sqlite3_next_stmt(db, NULL)) != NULL)
-        sqlite3_finalize(stmt);
-}
-
 static void close_reader(struct reader *reader)
 {
     if (reader->db != NULL)
-        finalize_all(reader->db);
+        annal__db_finalize(reader->db);
     annal__db_close(reader->db);
     *reader = (struct reader){0};
 }
@@ -110,7 +103,7 @@ struct reader *annal__readers_take(struct readers *readers, const struct io *io,
             return reader;
         sqlite3 *db = reader->db;
         put_back(readers, reader, NULL);
-        finalize_all(db);
+        annal__db_finalize(db);
         annal__db_close(db);
     }
     return NULL;
@@ -176,7 +169,7 @@ void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean)
     if (reader != NULL)
         put_back(readers, reader, keep ? db : NULL);
     if (!keep) {
-        finalize_all(db);
+        annal__db_finalize(db);
         annal__db_close(db);
     }
 }
@@ -186,7 +179,7 @@ void annal__readers_let_go(struct readers *readers, sqlite3 *db)
     struct reader *reader = find(readers, db);
     if (reader != NULL)
         put_back(readers, reader, NULL);
-    finalize_all(db);
+    annal__db_finalize(db);
 }
 
 annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,

@@ -204,6 +204,17 @@ annal_status annal__view_sql(annal__view *view, annal_slice sql, const annal_sql
     return status;
 }
 
+annal_status annal__view_ask(annal__view *view, const char *sql, const annal_value *params,
+                             size_t count, annal_row_fn fn, void *arg, annal_error *err)
+{
+    const annal_sql_options options = {.params = params, .param_count = count};
+    struct call call = {.options = &options, .fn = fn, .arg = arg};
+    annal_status status = annal__db_ask(view->db, sql, &options, hand_on_row, &call, err);
+    if (status == ANNAL_ERR_CORRUPT && !call.stopped)
+        (void)heal(view->index, (annal_slice){0});
+    return status;
+}
+
 annal_status annal__view_position(annal__view *view, annal_slice session,
                                   annal_position *out_position, annal_error *err)
 {
@@ -221,7 +232,8 @@ void annal__view_close(annal__view *view)
 {
     if (view == NULL)
         return;
-    sqlite3_finalize(view->get_cursor);
+    if (view->db != NULL)
+        annal__db_finalize(view->db);
     annal__db_close(view->db);
     annal__free(view);
 }

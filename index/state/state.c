@@ -2,6 +2,7 @@
 #include "index/state/state.h"
 
 #include "index/db/db.h"
+#include "index/db/readers.h"
 #include "index/sys/pack.h"
 #include "index/sys/state.h"
 #include "journal/base/alloc.h"
@@ -187,36 +188,77 @@ void annal_state_free(annal_state *state)
     if (state == NULL)
         return;
     annal__applier_free(state->applier);
+    if (state->db != NULL)
+        annal__db_finalize(state->db);
     annal__db_close(state->db);
     annal__state_vfs_free(state->pages);
+    annal__free(state->deletes);
     annal__free(state->packs);
     annal_pack_free(state->core);
     annal__free(state);
 }
 
-static annal_status add_delete(void *arg, const annal_row *row)
+/* Prepare a DELETE for each table. */
+static annal_status prepare_deletes(annal_state *state, annal_error *err)
 {
-    return annal__buf_printf(arg, "DELETE FROM \"%.*s\";", ANNAL_FMT(row->values[0].bytes));
+    struct buf sql = {0};
+    sqlite3_stmt *tables = NULL;
+    int rc = SQLITE_DONE;
+    annal_status status = annal__db_prepare(state->db,
+                                            "SELECT name FROM sqlite_schema WHERE type = 'table'"
+                                            " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+                                            &tables, err);
+    while (status >= 0 && (rc = sqlite3_step(tables)) == SQLITE_ROW) {
+        sqlite3_stmt **stmt =
+            annal__array_add(&state->deletes, &state->delete_count, sizeof(sqlite3_stmt *));
+        annal__buf_clear(&sql);
+        if (stmt == NULL ||
+            annal__buf_printf(&sql, "DELETE FROM \"%.*s\"",
+                              ANNAL_FMT(annal__db_column(tables, 0))) < 0 ||
+            annal__buf_cstr(&sql) == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM,
+                                 "build the state of session '%s': out of memory", state->session);
+        else
+            status = annal__db_prepare(state->db, sql.ptr, stmt, err);
+    }
+    if (status >= 0 && rc != SQLITE_DONE)
+        status =
+            annal__db_fail(err, state->db, rc,
+                           "cannot list the tables of the state of session '%s'", state->session);
+    if (status < 0) {
+        annal__free(state->deletes); /* the statements are finalized with the connection */
+        state->deletes = NULL;
+        state->delete_count = 0;
+    }
+    sqlite3_finalize(tables);
+    annal__buf_done(&sql);
+    return status;
+}
+
+/* Delete the rows that earlier transactions committed. */
+static annal_status delete_rows(annal_state *state, annal_error *err)
+{
+    annal_status status = state->deletes == NULL ? prepare_deletes(state, err) : ANNAL_OK;
+    if (status >= 0)
+        status = annal__readers_run(state->db, "BEGIN", err);
+    for (size_t i = 0; status >= 0 && i < state->delete_count; i++)
+        status = annal__db_run(state->deletes[i], err);
+    if (status >= 0)
+        status = annal__readers_run(state->db, "COMMIT", err);
+    if (status >= 0)
+        state->has_rows = false;
+    return status;
 }
 
 annal_status annal__state_reset(annal_state *state, annal_slice session, annal_error *err)
 {
-    struct buf sql = {0};
     annal_status status = annal_session_id_check(session, err);
     if (status >= 0 && state->in_transaction > 0)
-        status = annal__db_exec(state->db, "ROLLBACK", err);
+        status = annal__readers_run(state->db, "ROLLBACK", err);
     if (status >= 0)
-        status = annal__db_select(state->db,
-                                  ANNAL_SLICE("SELECT name FROM sqlite_schema WHERE type = 'table'"
-                                              " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"),
-                                  NULL, add_delete, &sql, err);
-    if (status >= 0 && annal__buf_cstr(&sql) == NULL)
-        status =
-            annal__fail(err, ANNAL_ERR_NOMEM, "build the state of session '%.*s': out of memory",
-                        ANNAL_FMT(session));
-    if (status >= 0)
-        status = annal__db_exec(state->db, sql.ptr, err);
-    annal__buf_done(&sql);
+        state->in_transaction = 0;
+    if (status >= 0 && state->has_rows)
+        status = delete_rows(state, err);
     status = annal__state_vfs_why(state->pages, status, err);
     if (status < 0)
         return status;
@@ -225,7 +267,6 @@ annal_status annal__state_reset(annal_state *state, annal_slice session, annal_e
     memcpy(state->session, session.ptr, session.len);
     state->seq = state->refused = 0;
     state->unsettled = false;
-    state->in_transaction = 0;
     return ANNAL_OK;
 }
 
@@ -254,9 +295,10 @@ annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *
 {
     annal_status status = ANNAL_OK;
     if (state->in_transaction == 0)
-        status = annal__db_exec(state->db, "BEGIN", err);
+        status = annal__readers_run(state->db, "BEGIN", err);
     if (status >= 0) {
         state->in_transaction++;
+        state->is_settled = false;
         status = annal__applier_begin(state->applier, session_of(state), ts_us, err);
     }
     return annal__state_vfs_why(state->pages, status, err);
@@ -267,17 +309,25 @@ annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *
 static annal_status commit(annal_state *state, annal_error *err)
 {
     int64_t refused = (int64_t)state->refused;
+    sqlite3_stmt *insert = NULL;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
+    if (status >= 0)
+        status = annal__readers_run(state->db, "DELETE FROM _state", err);
+    if (status >= 0)
+        status = annal__readers_prepare(state->db, "INSERT INTO _state VALUES (?1, ?2, ?3)",
+                                        &insert, err);
     if (status >= 0) {
-        char sql[ANNAL_SESSION_ID_BYTES_MAX + 120]; /* a session id needs no quoting in SQL */
-        snprintf(sql, sizeof sql,
-                 "DELETE FROM _state; INSERT INTO _state VALUES ('%s', %llu, %lld); COMMIT",
-                 state->session, (unsigned long long)state->seq,
-                 (long long)(state->unsettled ? ~refused : refused));
-        status = annal__db_exec(state->db, sql, err);
+        annal__db_bind_text(insert, 1, session_of(state));
+        sqlite3_bind_int64(insert, 2, (sqlite3_int64)state->seq);
+        sqlite3_bind_int64(insert, 3, state->unsettled ? ~refused : refused);
+        status = annal__db_run(insert, err);
     }
     if (status >= 0)
+        status = annal__readers_run(state->db, "COMMIT", err);
+    if (status >= 0) {
         state->in_transaction = 0;
+        state->has_rows = true;
+    }
     return annal__state_vfs_why(state->pages, status, err);
 }
 
@@ -291,10 +341,11 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
     if (state->in_transaction >= TRANSACTION_EVENTS)
         status = commit(state, err);
     if (status >= 0 && state->in_transaction == 0)
-        status = annal__db_exec(state->db, "BEGIN", err);
+        status = annal__readers_run(state->db, "BEGIN", err);
     const char *refused = NULL;
     if (status >= 0) {
         state->in_transaction++;
+        state->is_settled = false;
         status = annal__applier_event(state->applier, session_of(state), event, &refused, err);
     }
     if (status < 0)
@@ -304,17 +355,36 @@ annal_status annal_state_apply(annal_state *state, const annal_event *event, ann
     return ANNAL_OK;
 }
 
-annal_status annal__state_settle(annal_state *state, annal_error *err)
+/* Run the sections `-- settle` for the events that were applied, unless that is done. */
+static annal_status settle(annal_state *state, annal_error *err)
 {
     const char *refused = NULL;
-    if (state->in_transaction == 0)
+    if (state->in_transaction == 0 || state->is_settled)
         return ANNAL_OK;
     annal_status status = annal__applier_flush(state->applier, session_of(state), err);
     if (status >= 0)
         status =
             annal__applier_settle(state->applier, session_of(state), state->seq, &refused, err);
     state->unsettled = refused != NULL;
-    return status < 0 ? annal__state_vfs_why(state->pages, status, err) : commit(state, err);
+    state->is_settled = status >= 0;
+    return annal__state_vfs_why(state->pages, status, err);
+}
+
+annal_status annal__state_settle(annal_state *state, annal_error *err)
+{
+    annal_status status = settle(state, err);
+    return status < 0 || state->in_transaction == 0 ? status : commit(state, err);
+}
+
+annal_status annal__state_ask(annal_state *state, const char *sql, const annal_value *params,
+                              size_t count, annal_row_fn fn, void *arg, annal_error *err)
+{
+    const annal_sql_options options = {.params = params, .param_count = count};
+    annal_status status = settle(state, err);
+    if (status < 0)
+        return status;
+    status = annal__db_ask(state->db, sql, &options, fn, arg, err);
+    return annal__state_vfs_why(state->pages, status, err);
 }
 
 annal_status annal_state_sql(annal_state *state, annal_slice sql, const annal_sql_options *options,
@@ -395,6 +465,7 @@ annal_status annal__state_open_over(annal_slice session, const annal_pack *const
     annal_status status = state_alloc(session, packs, pack_count, source, &state, err);
     if (status < 0)
         return status;
+    state->has_rows = true;
     status = check_tables(state, err);
     if (status >= 0)
         status = read_position(state, err);
@@ -441,13 +512,14 @@ bool annal__state_rest(annal_state *state)
         return false;
     if (state->roots == 0 && hash_roots(state, &state->roots, NULL) < 0)
         return false;
-    if (state->in_transaction > 0 && annal__db_exec(state->db, "ROLLBACK", NULL) < 0)
+    if (state->in_transaction > 0 && annal__readers_run(state->db, "ROLLBACK", NULL) < 0)
         return false;
     annal__applier_forget(state->applier);
     memset(state->session, 0, sizeof state->session);
     state->seq = state->refused = 0;
     state->unsettled = false;
     state->in_transaction = 0;
+    state->has_rows = true;
     return annal__state_vfs_empty(state->pages, state->db);
 }
 

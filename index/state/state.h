@@ -29,6 +29,10 @@ struct annal_state {
     bool unsettled;   /* whether a section `-- settle` failed when the state was last read */
     /* number of events applied in the open transaction; 0: no transaction is open */
     unsigned in_transaction;
+    bool is_settled;        /* whether the sections `-- settle` ran after the last event */
+    bool has_rows;          /* whether the tables have rows that a transaction committed */
+    sqlite3_stmt **deletes; /* a DELETE for each table, for annal__state_reset(); NULL at first */
+    size_t delete_count;
     /* hash of the numbers of the tables' first pages, for a reuse after annal__state_rest() */
     uint64_t roots;
 };

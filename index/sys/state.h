@@ -22,6 +22,14 @@ ANNAL_MUST_CHECK annal_status annal__state_reset(annal_state *state, annal_slice
                                                  annal_error *err);
 
 /*
+ * Run a SELECT of this program as annal_state_sql() does; it is compiled once for the state. The
+ * transaction of the applied events stays open, so that annal__state_reset() only rolls it back.
+ */
+ANNAL_MUST_CHECK annal_status annal__state_ask(annal_state *state, const char *sql,
+                                               const annal_value *params, size_t count,
+                                               annal_row_fn fn, void *arg, annal_error *err);
+
+/*
  * Create the row of the core pack for the session at this time, before its first event. The index
  * creates this row for a fork, with the time in its journal header; with it, a state of the fork's
  * own events equals the tables of the index. For a session that is not a fork, its first event

@@ -27,6 +27,11 @@ ANNAL_MUST_CHECK annal_status annal__view_sql(annal__view *view, annal_slice sql
                                               const annal_sql_options *options, annal_row_fn fn,
                                               void *arg, annal_error *err);
 
+/* Run a SELECT of this program, which is compiled once for the view. */
+ANNAL_MUST_CHECK annal_status annal__view_ask(annal__view *view, const char *sql,
+                                              const annal_value *params, size_t count,
+                                              annal_row_fn fn, void *arg, annal_error *err);
+
 /*
  * Find the end of the indexed part of a session's journal in this view: the seq of the first event
  * that is not indexed, the offset at which it begins, and the hash of the event before it. Seq 1 at

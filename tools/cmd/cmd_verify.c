@@ -11,6 +11,8 @@
  *     WINDOW sessions are read before their turn. So the memory is limited however many findings
  *     are printed.
  * (3) stdout and the progress bar are used only under `lock`.
+ * (4) Another thread reads the copies of logs at the same time. Its findings are kept in the same
+ *     way, and are printed last.
  */
 #include "index/sys/databases.h"
 #include "index/sys/findings.h"
@@ -71,11 +73,22 @@ struct verify {
     unsigned running;
     struct outcome outcomes[WINDOW];
     uint64_t sessions, events, bytes, findings, lagging;
-    uint64_t artifacts, sources;
+    uint64_t artifacts;
+    bool is_last; /* whether everything is printed except the findings in copies of logs */
     /* number of commit logs, of the groups of events in them, and of the groups, and their bytes,
      * that no checkpoint covers yet */
     uint64_t logs, groups, unreleased, unreleased_bytes;
     int exit_status;
+};
+
+/* the thread that reads the copies of logs (rule 4) */
+struct sources {
+    struct verify *verify;
+    pthread_t thread;
+    bool is_started;
+    struct buf text; /* findings that are not printed yet */
+    uint64_t count, findings;
+    annal_error failure; /* status 0: no failure */
 };
 
 /* a thread and its current session */
@@ -547,7 +560,7 @@ static int verify_packs(struct verify *verify)
     return status < 0 ? fail_error(&err) : 0;
 }
 
-static void print_summary(const struct verify *verify)
+static void print_summary(const struct verify *verify, uint64_t sources)
 {
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES], bytes[HUMAN_BYTES], findings[HUMAN_BYTES];
     if (verify->args->json) {
@@ -570,9 +583,8 @@ static void print_summary(const struct verify *verify)
     if (verify->artifacts > 0)
         printf("artifacts: %s, checked against their hashes\n",
                human_count(events, verify->artifacts));
-    if (verify->sources > 0)
-        printf("copies of logs: %s, checked against their hashes\n",
-               human_count(events, verify->sources));
+    if (sources > 0)
+        printf("copies of logs: %s, checked against their hashes\n", human_count(events, sources));
     printf("verified %s session%s%s, %s event%s, %s: %s%s\n",
            human_count(sessions, verify->sessions), verify->sessions == 1 ? "" : "s", lag,
            human_count(events, verify->events), verify->events == 1 ? "" : "s",
@@ -641,19 +653,36 @@ static int verify_artifacts(struct verify *verify)
 
 /* ---- Copies of logs ---- */
 
+/* Print the findings in copies of logs; everything else must be printed already. */
+static void print_sources(struct sources *sources)
+{
+    out_slice(annal__buf_slice(&sources->text));
+    annal__buf_clear(&sources->text);
+}
+
 static void found_source(void *arg, const char *name, const annal_error *why)
 {
-    struct verify *verify = arg;
-    verify->findings++;
+    struct sources *sources = arg;
+    struct verify *verify = sources->verify;
+    struct buf *text = &sources->text;
+    sources->findings++;
     if (verify->args->json) {
-        printf("{\"source\":\"%s\",\"what\":", name);
-        out_json_string(annal_slice_of(why->message));
-        printf("}\n");
+        (void)annal__buf_printf(text, "{\"source\":\"%s\",\"what\":", name);
+        (void)annal__json_quote(text, annal_slice_of(why->message));
+        (void)annal__buf_append(text, "}\n", 2);
     } else {
-        out_plain(annal_slice_of(why->message));
-        printf("; if the log still exists, remove this file, and 'annal import --recheck' copies "
-               "the log again\n");
+        (void)out_line(text, annal_slice_of(why->message));
+        (void)annal__buf_printf(text,
+                                "; if the log still exists, remove this file, and 'annal import "
+                                "--recheck' copies the log again\n");
     }
+    if (text->len <= TEXT_BYTES_MAX)
+        return;
+    pthread_mutex_lock(&verify->lock);
+    while (!verify->is_last)
+        pthread_cond_wait(&verify->moved, &verify->lock);
+    pthread_mutex_unlock(&verify->lock);
+    print_sources(sources);
 }
 
 static int ignore_bytes(void *arg, annal_slice bytes)
@@ -665,33 +694,59 @@ static int ignore_bytes(void *arg, annal_slice bytes)
 
 static int verify_source(void *arg, const struct copy *copy)
 {
-    struct verify *verify = arg;
+    struct sources *sources = arg;
     annal_error why = {0};
     annal_status status =
-        copies_read(verify->store, copy->name, copy->generation, ignore_bytes, NULL, &why);
-    verify->sources++;
+        copies_read(sources->verify->store, copy->name, copy->generation, ignore_bytes, NULL, &why);
+    sources->count++;
     if (status == ANNAL_END)
         annal__fail(&why, ANNAL_ERR_CORRUPT,
                     "sources/%s: the end of this copy of a log is damaged; 'annal source restore' "
                     "restores an earlier state of the log",
                     copy->name);
     if (status != ANNAL_OK && out_wanted())
-        found_source(verify, copy->name, &why);
+        found_source(sources, copy->name, &why);
     return out_wanted() ? 0 : ANNAL_END;
 }
 
-static int verify_sources(struct verify *verify)
+static void *verify_sources(void *arg)
 {
-    annal_error err = {0};
-    int exit_status = EXIT_DONE;
-    for (int i = 0; i == 0 || i < verify->args->operand_count; i++) {
-        annal_slice session =
-            annal_slice_of(verify->args->operand_count > 0 ? verify->args->operands[i] : NULL);
-        if (copies_each(verify->store, session, true, verify_source, found_source, verify, &err) <
-            0)
-            exit_status = fail_error(&err);
+    struct sources *sources = arg;
+    const struct args *args = sources->verify->args;
+    for (int i = 0; i == 0 || i < args->operand_count; i++) {
+        annal_slice session = annal_slice_of(args->operand_count > 0 ? args->operands[i] : NULL);
+        annal_error err = {0};
+        if (copies_each(sources->verify->store, session, true, verify_source, found_source, sources,
+                        &err) < 0)
+            sources->failure = err;
     }
-    return exit_status;
+    return NULL;
+}
+
+/* Read the copies of logs in another thread, if one can be started. */
+static void sources_begin(struct sources *sources, struct verify *verify)
+{
+    *sources = (struct sources){.verify = verify};
+    sources->is_started =
+        verify->jobs > 1 && pthread_create(&sources->thread, NULL, verify_sources, sources) == 0;
+}
+
+/* Wait until all copies of logs are read, and print the findings. Return the exit status. */
+static int sources_end(struct sources *sources)
+{
+    struct verify *verify = sources->verify;
+    pthread_mutex_lock(&verify->lock);
+    verify->is_last = true;
+    pthread_cond_broadcast(&verify->moved);
+    pthread_mutex_unlock(&verify->lock);
+    if (sources->is_started)
+        pthread_join(sources->thread, NULL);
+    else
+        (void)verify_sources(sources);
+    print_sources(sources);
+    annal__buf_done(&sources->text);
+    verify->findings += sources->findings;
+    return sources->failure.status < 0 ? fail_error(&sources->failure) : EXIT_DONE;
 }
 
 /* ---- The command ---- */
@@ -720,6 +775,8 @@ static int verify_all(struct verify *verify)
     int exit_status = sessions_collect(verify->store, verify->args, &verify->list);
     progress_begin(&verify->progress, "verify", verify->list.bytes);
     if (exit_status == 0) {
+        struct sources sources;
+        sources_begin(&sources, verify);
         int logs = verify_databases(verify);
         exit_status = verify_sessions(verify);
         if (verify->args->operand_count == 0)
@@ -730,9 +787,9 @@ static int verify_all(struct verify *verify)
         logs = packs > logs ? packs : logs;
         if (verify->args->operand_count == 0 && verify_artifacts(verify) != EXIT_DONE)
             logs = EXIT_STORAGE;
-        if (verify_sources(verify) != EXIT_DONE)
+        if (sources_end(&sources) != EXIT_DONE)
             logs = EXIT_STORAGE;
-        print_summary(verify);
+        print_summary(verify, sources.count);
         if (verify->findings > 0 && exit_status == EXIT_DONE)
             exit_status = EXIT_REFUSED;
         if (logs > exit_status)

@@ -6,12 +6,15 @@
 #include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 
 #include <string.h>
 
-enum { FOUND_MAX = 1000, TRIES = 5, VIEW_SESSIONS = 64, PAGE_ROWS = 256, TEXT_BYTES = 80 };
+enum { FOUND_MAX = 1000, TRIES = 5, PAGE_ROWS = 256, TEXT_BYTES = 80 };
+
+#define VIEW_US INT64_C(200000) /* how long a view is used, in us */
 
 struct index_row {
     uint64_t seq;
@@ -71,10 +74,9 @@ static const struct index_row *peek_row(struct index_check *check)
             {.kind = ANNAL_VALUE_TEXT, .bytes = check->session},
             {.kind = ANNAL_VALUE_INTEGER, .integer = last},
             {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)check->indexed_seq}};
-        const annal_sql_options options = {.params = params, .param_count = 3};
         check->row_count = check->row_next = 0;
-        check->status = annal__view_sql(check->view, annal_slice_of(index_rows), &options, take_row,
-                                        check, &check->error);
+        check->status =
+            annal__view_ask(check->view, index_rows, params, 3, take_row, check, &check->error);
         check->rows_end = check->row_count < PAGE_ROWS;
         if (check->status > 0)
             check->status = ANNAL_OK;
@@ -142,8 +144,15 @@ static int add_row(void *arg, const annal_row *row)
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status == ANNAL_OK && i < row->count; i++) {
         const annal_value *value = &row->values[i];
-        status = annal__buf_printf(text, "%s %d %lld %.17g %zu ", row->names[i], (int)value->kind,
-                                   (long long)value->integer, value->real, value->bytes.len);
+        status = annal__buf_append(text, row->names[i], strlen(row->names[i]) + 1);
+        if (status == ANNAL_OK)
+            status = annal__buf_append(text, &value->kind, sizeof value->kind);
+        if (status == ANNAL_OK)
+            status = annal__buf_append(text, &value->integer, sizeof value->integer);
+        if (status == ANNAL_OK)
+            status = annal__buf_append(text, &value->real, sizeof value->real);
+        if (status == ANNAL_OK)
+            status = annal__buf_append(text, &value->bytes.len, sizeof value->bytes.len);
         if (status == ANNAL_OK)
             status = annal__buf_append_slice(text, value->bytes);
     }
@@ -155,11 +164,9 @@ static annal_status compare_table(struct index_check *check, const char *query, 
 {
     struct buf indexed = {0}, folded = {0};
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
-    annal_sql_options options = {.params = &session, .param_count = 1};
-    annal_slice sql = annal_slice_of(query);
-    annal_status status = annal__view_sql(check->view, sql, &options, add_row, &indexed, err);
+    annal_status status = annal__view_ask(check->view, query, &session, 1, add_row, &indexed, err);
     if (status == ANNAL_OK)
-        status = annal_state_sql(check->state, sql, &options, add_row, &folded, err);
+        status = annal__state_ask(check->state, query, &session, 1, add_row, &folded, err);
     if (status == ANNAL_OK &&
         !annal__slice_same(annal__buf_slice(&indexed), annal__buf_slice(&folded)))
         report(check, check->indexed_seq, 0, what);
@@ -192,12 +199,10 @@ static int take_fork(void *arg, const annal_row *row)
 static annal_status compare_fork(struct index_check *check, annal_error *err)
 {
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
-    const annal_sql_options options = {.params = &session, .param_count = 1};
     check->fork_told = check->fork_session[0] == '\0';
-    annal_status status = annal__view_sql(
-        check->view,
-        ANNAL_SLICE("SELECT parent_session_id, forked_at_seq FROM forks WHERE session_id = ?1"),
-        &options, take_fork, check, err);
+    annal_status status = annal__view_ask(
+        check->view, "SELECT parent_session_id, forked_at_seq FROM forks WHERE session_id = ?1",
+        &session, 1, take_fork, check, err);
     if (status == ANNAL_OK && !check->fork_told)
         report(check, check->indexed_seq, 0,
                "the row in forks differs from the header of the journal");
@@ -222,7 +227,7 @@ static annal_status view_anew(struct index_check *check, annal_error *err)
     const annal_pack *core = annal__index_core(check->index);
     annal__view_close(check->view);
     check->view = NULL;
-    check->viewed = 0;
+    check->viewed_us = annal__clock_monotonic_us();
     annal_status status = annal__view_open(check->index, &check->view, err);
     if (status == ANNAL_OK && check->state == NULL)
         status = annal__state_new(ANNAL_SLICE("none"), &core, 1, &check->state, err);
@@ -256,7 +261,7 @@ static annal_status begin(struct index_check *check, annal_error *err)
         check->found = annal__zalloc(FOUND_MAX * sizeof *check->found);
     if (check->rows == NULL || check->found == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "verify the index: out of memory");
-    if (check->view == NULL || ++check->viewed > VIEW_SESSIONS)
+    if (check->view == NULL || annal__clock_monotonic_us() - check->viewed_us > VIEW_US)
         status = view_anew(check, err);
     if (status == ANNAL_OK)
         status = find_place(check, err);
@@ -347,11 +352,9 @@ static int take_any(void *arg, const annal_row *row)
 annal_status verify_index_has_snapshots(struct index_check *check, bool *out_has, annal_error *err)
 {
     annal_value value = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
-    const annal_sql_options options = {.params = &value, .param_count = 1};
     *out_has = false;
-    return annal__view_sql(check->view,
-                           ANNAL_SLICE("SELECT 1 FROM snapshots WHERE session_id = ?1 LIMIT 1"),
-                           &options, take_any, out_has, err);
+    return annal__view_ask(check->view, "SELECT 1 FROM snapshots WHERE session_id = ?1 LIMIT 1",
+                           &value, 1, take_any, out_has, err);
 }
 
 void verify_index_done(struct index_check *check)

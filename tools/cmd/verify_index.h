@@ -31,10 +31,10 @@ struct index_found;
 struct index_check {
     annal_store *store;
     annal_index *index; /* NULL: no index exists, and nothing is compared */
-    /* read transaction of the index, opened again after VIEW_SESSIONS sessions */
+    /* read transaction of the index, opened again after VIEW_US */
     annal__view *view;
     annal_state *state; /* state of the current session, computed from its events */
-    unsigned viewed;    /* number of sessions compared in view */
+    int64_t viewed_us;  /* time in us at which view was opened */
     uint64_t lagging;   /* number of sessions whose last events are not indexed yet */
 
     /* members from here on: the session that is being compared */
