@@ -7,7 +7,7 @@
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/keeper.h"
-#include "journal/slot.h"
+#include "journal/slot_log.h"
 #include "journal/store.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"

@@ -2,7 +2,28 @@
 #include "journal/envelope.h"
 
 #include "journal/base/clock.h"
+#include "journal/base/error.h"
 #include "journal/base/json.h"
+
+annal_status annal_session_id_check(annal_slice session, annal_error *err)
+{
+    if (session.len == 0 || session.len > ANNAL_SESSION_ID_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "a session id must have 1 to %d bytes, this value has %zu",
+                           ANNAL_SESSION_ID_BYTES_MAX, session.len);
+    if (session.ptr[0] == '.' || session.ptr[0] == '-')
+        return annal__fail(err, ANNAL_ERR_INVALID, "session id '%.*s' must not start with '%c'",
+                           ANNAL_FMT(session), session.ptr[0]);
+    for (size_t i = 0; i < session.len; i++) {
+        char c = session.ptr[i];
+        bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '.' || c == '_' || c == '-';
+        if (!fits)
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "byte %zu of the session id is not one of [A-Za-z0-9._-]", i + 1);
+    }
+    return ANNAL_OK;
+}
 
 static bool type_fits(annal_slice type)
 {

@@ -18,6 +18,7 @@
 #include "journal/json_msgpack.h"
 #include "journal/scan.h"
 #include "journal/store.h"
+#include "journal/store_journal.h"
 
 #include <errno.h>
 #include <stdlib.h>

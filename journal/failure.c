@@ -6,7 +6,7 @@
 #include "journal/keeper.h"
 #include "journal/log_void.h"
 #include "journal/recover.h"
-#include "journal/slot.h"
+#include "journal/slot_log.h"
 #include "journal/sys/say.h"
 
 #include <inttypes.h>

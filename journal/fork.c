@@ -15,6 +15,7 @@
 #include "journal/checkpoint.h"
 #include "journal/lineage.h"
 #include "journal/replace.h"
+#include "journal/store_journal.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"
 

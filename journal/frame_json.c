@@ -20,6 +20,7 @@
  *     event follows that seq.
  */
 #include "journal/base/hash.h"
+#include "journal/base/hex.h"
 #include "journal/base/number.h"
 #include "journal/envelope.h"
 
@@ -74,7 +75,7 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
 {
     char file[33];
     char created[ANNAL_TIME_BYTES];
-    annal__codec_file_id_text(header->file, file);
+    annal__hex_text(header->file, FRAME_FILE_ID_BYTES, file);
     annal_time_format(header->created_us, created);
     size_t start = out->len;
     annal_status status = annal__buf_printf(
@@ -83,7 +84,7 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
     if (status == ANNAL_OK)
         status = append_fork(out, header);
     if (status == ANNAL_OK && header->is_replacement) {
-        annal__codec_file_id_text(header->replaces, file);
+        annal__hex_text(header->replaces, FRAME_FILE_ID_BYTES, file);
         status = annal__buf_printf(out, ",\"replaces\":\"%s\"", file);
     }
     if (status < 0)

@@ -12,6 +12,7 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/replace.h"
+#include "journal/store_journal.h"
 #include "journal/sys/adopt.h"
 
 #include <fcntl.h>

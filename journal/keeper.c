@@ -26,22 +26,6 @@
 #define YIELD_LONG_US 2000
 #define YIELD_REST    10
 
-void annal__keeper_wake(annal_store *store)
-{
-    _Atomic uint32_t *word = atomic_load(&store->keeper.wakeup_word);
-    atomic_fetch_add(word, 1);
-    annal__futex_wake(word);
-}
-
-void annal__keeper_change_word(annal_store *store, _Atomic uint32_t *word)
-{
-    /* The new word is stored before the old word changes: a keeper that already sleeps on the old
-     * word is woken, and then sleeps on the new word. */
-    _Atomic uint32_t *old = atomic_exchange(&store->keeper.wakeup_word, word);
-    atomic_fetch_add(old, 1);
-    annal__futex_wake(old);
-}
-
 /* Log a failure of a round; the next round tries again, unless the store has stopped. */
 static void complain(const annal_store *store, const char *what, annal_status status,
                      const annal_error *err)

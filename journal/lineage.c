@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/store_journal.h"
 #include "journal/sys/lineage.h"
 
 #include <inttypes.h>

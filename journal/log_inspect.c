@@ -3,7 +3,8 @@
  * log. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/slot.h"
+#include "journal/slot_files.h"
+#include "journal/store.h"
 #include "journal/sys/inspect.h"
 
 #include <inttypes.h>

@@ -9,6 +9,7 @@
 #include "journal/log_void.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
+#include "journal/store_journal.h"
 #include "journal/sys/say.h"
 #include "journal/torn_tail.h"
 

@@ -9,6 +9,7 @@
 #include "journal/lease.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/store_journal.h"
 #include "journal/sys/delete.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"

@@ -13,6 +13,7 @@
 #include "journal/replace.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/store_journal.h"
 #include "journal/sys/inspect.h"
 #include "journal/sys/session_trim.h"
 #include "journal/torn_tail.h"

@@ -222,29 +222,6 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
  */
 bool annal__session_forget(annal_store *store, struct session *session);
 
-/* Compose the path of a session's journal in one format. */
-annal_status annal__store_journal_path(const annal_store *store, annal_slice session,
-                                       const struct codec *codec, struct buf *out,
-                                       annal_error *err);
-
-/*
- * Find the journal of a session: its path, and its format. If it has no journal, *out_codec is NULL
- * and the path is the one in the default format. An empty file counts only if no other journal
- * exists.
- */
-annal_status annal__store_journal_find(const annal_store *store, annal_slice session,
-                                       struct buf *out_path, const struct codec **out_codec,
-                                       annal_error *err);
-
-/* Find the journal of a session and open it for reading. ANNAL_ERR_NOTFOUND if it does not
- * exist. */
-annal_status annal__store_journal_open(const annal_store *store, annal_slice session, int *out_fd,
-                                       const struct codec **out_codec, annal_error *err);
-
-/* Return whether the session also has a journal in another format than this. */
-bool annal__store_journal_is_double(const annal_store *store, annal_slice session,
-                                    const struct codec *codec);
-
 /* Create the header of a new journal, with a random file id, and encode it as a frame in *frame;
  * *out_h is the hash of the frame. */
 annal_status annal__session_header_new(const annal_store *store, annal_slice session,

@@ -6,6 +6,7 @@
 #include "journal/base/thread.h"
 #include "journal/scan.h"
 #include "journal/store.h"
+#include "journal/store_journal.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 

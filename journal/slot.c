@@ -7,6 +7,7 @@
 #include "journal/keeper.h"
 #include "journal/log_void.h"
 #include "journal/recover.h"
+#include "journal/slot_log.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
@@ -38,62 +39,6 @@
  * long, in microseconds. */
 #define REDO_QUIET_US 250000
 #define REDO_LOOK_US  2000
-
-/* ---- Listing the slots ---- */
-
-static int collect_number(void *arg, const char *name)
-{
-    struct slot_list *list = arg;
-    char *end;
-    if (name[0] < '0' || name[0] > '9')
-        return 0;
-    unsigned long number = strtoul(name, &end, 10);
-    if (strcmp(end, ".log") == 0 && number < SLOTS_MAX && list->count < SLOTS_MAX)
-        list->numbers[list->count++] = (uint32_t)number;
-    return 0;
-}
-
-static int compare_numbers(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
-}
-
-annal_status annal__slots_list(const annal_store *store, struct slot_list *out_list,
-                               annal_error *err)
-{
-    struct buf path = {0};
-    out_list->count = 0;
-    annal_status status = annal__store_path(store, &path, "commit", "", err);
-    if (status == ANNAL_OK &&
-        store->io->list(store->io->arg, path.ptr, collect_number, out_list) < 0)
-        status = annal__fail_errno(err, "cannot list %s", path.ptr);
-    if (status == ANNAL_OK)
-        qsort(out_list->numbers, out_list->count, sizeof *out_list->numbers, compare_numbers);
-    annal__buf_done(&path);
-    return status;
-}
-
-annal_status annal__slot_path(const annal_store *store, struct buf *out, const char *part,
-                              uint32_t number, annal_error *err)
-{
-    char name[32];
-    snprintf(name, sizeof name, "%02" PRIu32 "%s", number,
-             strcmp(part, "commit") == 0 ? ".log" : ".held");
-    return annal__store_path(store, out, part, name, err);
-}
-
-uint32_t annal__slot_holder(const annal_store *store, uint32_t number)
-{
-    struct buf path = {0};
-    struct stat file;
-    uint32_t pid = 0;
-    if (annal__slot_path(store, &path, "commit", number, NULL) == ANNAL_OK &&
-        store->io->stat(store->io->arg, path.ptr, &file) == 0)
-        pid = annal__lock_holder_of(&file, false);
-    annal__buf_done(&path);
-    return pid;
-}
 
 /* ---- Examining the slot of another process ---- */
 
@@ -623,23 +568,6 @@ done:
     return status;
 }
 
-/* Create a log under a temporary name, which belongs to no slot. */
-annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
-                                  annal_error *err)
-{
-    struct buf path = {0};
-    char name[64];
-    snprintf(name, sizeof name, ".new-%ld-%p", (long)getpid(), (void *)out_log);
-    annal_status status = annal__store_path(store, &path, "commit", name, err);
-    if (status == ANNAL_OK) {
-        store->io->unlink(store->io->arg, path.ptr);
-        status = annal__log_create(store->io, path.ptr, region_bytes,
-                                   store->clock->wall_us(store->clock->arg), out_log, err);
-    }
-    annal__buf_done(&path);
-    return status;
-}
-
 static annal_status publish_and_adopt(annal_store *store, struct log *log, annal_error *err)
 {
     struct buf path = {0};
@@ -684,25 +612,6 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
     return status;
 }
 
-/*
- * Make the log's name in commit/ durable, unless the held list records that it is. Otherwise a
- * power cut could remove the name, or give it back to an older log: the process that created or
- * replaced the log may have died before it synced commit/.
- */
-static annal_status sync_name(annal_store *store, const struct held *held, annal_error *err)
-{
-    struct buf path = {0};
-    if (atomic_load(&held->header->named) != 0)
-        return ANNAL_OK;
-    annal_status status = annal__store_path(store, &path, "commit", "", err);
-    if (status == ANNAL_OK)
-        status = annal__io_sync_dir(store->io, path.ptr, err);
-    if (status == ANNAL_OK)
-        atomic_store(&held->header->named, 1);
-    annal__buf_done(&path);
-    return status;
-}
-
 /* Recover the slot that was found if its process has ended; else make it the slot of this store
  * object. Called without locks/claim, because reading and syncing may take long. */
 static annal_status take_found(annal_store *store, enum found found, struct other *other,
@@ -715,11 +624,11 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
     if (found == FOUND_EMPTY) {
         status = other_read(store, other, err);
         if (status == ANNAL_OK)
-            status = sync_name(store, &other->held, err);
+            status = annal__slot_sync_name(store, &other->held, err);
         if (status == ANNAL_OK)
             status = adopt(store, other->number, &other->log, &other->held, err);
     } else {
-        status = sync_name(store, &store->slot.held, err);
+        status = annal__slot_sync_name(store, &store->slot.held, err);
         if (status < 0) {
             store->io->unlink(store->io->arg, store->slot.log.path);
             annal__log_close(&store->slot.log);
@@ -836,59 +745,6 @@ static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_er
     atomic_store(&slot->claimed, status == ANNAL_OK);
     pthread_cond_broadcast(&slot->moved);
     pthread_mutex_unlock(&slot->lock);
-    return status;
-}
-
-void annal__slot_drop_log(annal_store *store, struct log *fresh)
-{
-    if (fresh->fd >= 0)
-        store->io->unlink(store->io->arg, fresh->path);
-    annal__log_close(fresh);
-}
-
-/*
- * Replace the log of this slot by the log `fresh`. Does so without locks/claim, because a stopped
- * process may hold locks/claim, and commits must not wait for that. At any moment, other processes
- * find a log that is locked and a list that is valid for it; a process that opened the old file
- * before notices that the name moved (other_try()).
- */
-static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error *err)
-{
-    struct slot *slot = &store->slot;
-    struct stat ours, file;
-    if (store->io->fstat(store->io->arg, slot->log.fd, &ours) < 0 ||
-        store->io->fstat(store->io->arg, fresh->fd, &file) < 0)
-        return annal__fail_errno(err, "cannot examine commit log %s", slot->log.path);
-    annal__held_bind_next(&slot->held, &file);
-    bool renamed = store->io->rename(store->io->arg, fresh->path, slot->log.path) == 0;
-    annal_status status =
-        renamed ? ANNAL_OK : annal__fail_errno(err, "cannot rename %s", fresh->path);
-    annal__held_bind_done(&slot->held, renamed ? &file : &ours);
-    if (!renamed)
-        return status;
-    snprintf(fresh->path, sizeof fresh->path, "%s", slot->log.path);
-    annal__log_close(&slot->log);
-    slot->log = *fresh;
-    atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
-    *fresh = (struct log){.fd = -1};
-    return ANNAL_OK;
-}
-
-annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err)
-{
-    struct log *log = &store->slot.log;
-    fresh->epoch = fresh->durable_released = log->epoch;
-    fresh->group = log->group;
-    fresh->end = fresh->regions[0].bytes;
-    annal_status status = swap_logs(store, fresh, err);
-    if (status == ANNAL_OK) {
-        status = sync_name(store, &store->slot.held, err);
-        if (status < 0)
-            /* after a power cut, either of the two logs may have the name, so neither can be
-             * written */
-            log->state = LOG_BROKEN;
-    }
-    annal__slot_drop_log(store, fresh);
     return status;
 }
 

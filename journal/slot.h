@@ -13,6 +13,7 @@
 #ifndef JOURNAL_SLOT_H
 #define JOURNAL_SLOT_H
 
+#include "journal/slot_files.h"
 #include "journal/store.h"
 
 /* Take a session: add it to the held list of this process, and wait for another owner until the
@@ -28,16 +29,6 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
 annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal_error *err);
 void annal__slot_let_on(annal_store *store);
 
-/*
- * Create a log that belongs to no slot (any thread); replace the log of this slot, of which nothing
- * is needed any more, by it (only the leader; never waits for other processes); close and remove
- * it. After annal__slot_put_log(), *fresh is empty, even after a failure.
- */
-annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
-                                  annal_error *err);
-annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err);
-void annal__slot_drop_log(annal_store *store, struct log *fresh);
-
 /* Mark the slot as empty, and unlock it for other processes. Every event of its log is in a synced
  * journal, and the log records this. */
 void annal__slot_leave(annal_store *store);
@@ -50,31 +41,12 @@ void annal__slot_leave(annal_store *store);
  */
 annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err);
 
-/*
- * Slots are numbered; a slot exists while it has a commit log. annal__slots_list() lists their
- * numbers in order; annal__slot_path() composes the path of a slot's file, where part is "commit"
- * (the log) or "locks" (the held list).
- */
-#define SLOTS_MAX 1000
-struct slot_list {
-    uint32_t numbers[SLOTS_MAX];
-    size_t count;
-};
-annal_status annal__slots_list(const annal_store *store, struct slot_list *out_list,
-                               annal_error *err);
-annal_status annal__slot_path(const annal_store *store, struct buf *out, const char *part,
-                              uint32_t number, annal_error *err);
-
 /* Recover every slot that no living process owns. Called when a store is opened. *out_missing: a
  * slot that another process is recovering without progress, or SLOTS_MAX. */
 annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, annal_error *err);
 
 /* Return a slot that another process is recovering, or SLOTS_MAX. Changes nothing. */
 uint32_t annal__slots_find_redone(annal_store *store);
-
-/* Return the id of the process that has locked a slot; 0 if no process has, or if the system does
- * not show it. */
-uint32_t annal__slot_holder(const annal_store *store, uint32_t number);
 
 /*
  * Call fn for each record that recovery may still need, in every log or, with SLOTS_DEAD, in the

@@ -84,11 +84,6 @@ static uint32_t descriptor_limit(void)
     return (uint32_t)limit.rlim_cur / 2;
 }
 
-bool annal__store_was_forked(const annal_store *store)
-{
-    return store->same_process != NULL ? *store->same_process == 0 : store->pid != getpid();
-}
-
 /* Return whether the kernel implements MADV_WIPEONFORK. Linux refuses this advice for a shared
  * page; an emulator that accepts any advice, and does nothing, accepts it. */
 static bool wipes_on_fork(void)

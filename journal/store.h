@@ -169,9 +169,6 @@ struct annal_store {
     struct metrics metrics;
 };
 
-/* Return whether this process is a child of the process that opened the store. */
-bool annal__store_was_forked(const annal_store *store);
-
 /* Open a store as annal_store_open() does, with other interfaces to the system. */
 annal_status annal__store_open(const char *path, const annal_store_options *options,
                                const struct seams *seams, annal_store **out_store,
@@ -188,6 +185,11 @@ annal_status annal__store_check_writable(const annal_store *store, annal_error *
  * long. */
 annal_status annal__store_path(const annal_store *store, struct buf *out, const char *part,
                                const char *name, annal_error *err);
+
+/* Compose the path of a session's journal in one format. */
+annal_status annal__store_journal_path(const annal_store *store, annal_slice session,
+                                       const struct codec *codec, struct buf *out,
+                                       annal_error *err);
 
 /* Sync a file, or the directory events/ if it has new names, and count the sync. Return 0, or -1
  * and set errno. */

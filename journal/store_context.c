@@ -44,90 +44,6 @@ annal_status annal__store_journal_path(const annal_store *store, annal_slice ses
     return annal__store_path(store, out, "events", name, err);
 }
 
-/* Return the format of the first journal whose header does not name another session (stray.h), or
- * of the first journal. */
-static const struct codec *choose_journal(const annal_store *store, annal_slice session,
-                                          const struct codec *const *there, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!annal__stray_is_anothers(store, session, there[i]))
-            return there[i];
-    return there[0];
-}
-
-annal_status annal__store_journal_find(const annal_store *store, annal_slice session,
-                                       struct buf *out_path, const struct codec **out_codec,
-                                       annal_error *err)
-{
-    const struct codec *there[CODEC_COUNT], *empty = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < CODEC_COUNT; i++) {
-        struct stat file;
-        annal_status status =
-            annal__store_journal_path(store, session, annal__codecs[i], out_path, err);
-        if (status < 0)
-            return status;
-        if (store->io->stat(store->io->arg, out_path->ptr, &file) == 0) {
-            if (file.st_size > 0)
-                there[count++] = annal__codecs[i];
-            else if (empty == NULL)
-                empty = annal__codecs[i];
-        } else if (errno != ENOENT && count == 0) {
-            return annal__fail_errno(err, "cannot examine %s", out_path->ptr);
-        }
-    }
-    *out_codec = count == 0   ? empty
-                 : count == 1 ? there[0]
-                              : choose_journal(store, session, there, count);
-    return annal__store_journal_path(
-        store, session, *out_codec == NULL ? annal__codecs[0] : *out_codec, out_path, err);
-}
-
-annal_status annal__store_journal_open(const annal_store *store, annal_slice session, int *out_fd,
-                                       const struct codec **out_codec, annal_error *err)
-{
-    struct buf path = {0};
-    annal_status status = ANNAL_OK;
-    int fd = -1;
-    /*
-     * Try twice, because one journal may replace the other between the two attempts to open them.
-     */
-    for (int tries = 0; tries < 2 && fd < 0 && status == ANNAL_OK; tries++) {
-        status = annal__store_journal_find(store, session, &path, out_codec, err);
-        if (status == ANNAL_OK && *out_codec != NULL) {
-            fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
-            if (fd < 0 && errno == EACCES)
-                status = annal__stray_fail_denied(err, session);
-            else if (fd < 0 && errno != ENOENT)
-                status = annal__fail_errno(err, "cannot open %s", path.ptr);
-        }
-    }
-    if (status == ANNAL_OK && fd < 0)
-        status =
-            annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s'", ANNAL_FMT(session));
-    if (status == ANNAL_OK)
-        *out_fd = fd;
-    annal__buf_done(&path);
-    return status;
-}
-
-bool annal__store_journal_is_double(const annal_store *store, annal_slice session,
-                                    const struct codec *codec)
-{
-    struct buf path = {0};
-    bool found = false;
-    for (size_t i = 0; i < CODEC_COUNT && !found; i++) {
-        struct stat file;
-        found =
-            annal__codecs[i] != codec &&
-            annal__store_journal_path(store, session, annal__codecs[i], &path, NULL) == ANNAL_OK &&
-            store->io->stat(store->io->arg, path.ptr, &file) == 0 && S_ISREG(file.st_mode) &&
-            file.st_size > 0;
-    }
-    annal__buf_done(&path);
-    return found;
-}
-
 void annal__say(const annal_store *store, annal_log_level level, const char *format, ...)
 {
     if (store->log == NULL)
@@ -273,9 +189,15 @@ annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthr
     return ANNAL_OK;
 }
 
+/* Return whether this process is a child of the process that opened the store. */
+static bool was_forked(const annal_store *store)
+{
+    return store->same_process != NULL ? *store->same_process == 0 : store->pid != getpid();
+}
+
 annal_status annal__store_check(const annal_store *store, annal_error *err)
 {
-    if (annal__store_was_forked(store))
+    if (was_forked(store))
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "this store was opened by process %d; open the store again after fork()",
                            (int)store->pid);
@@ -290,28 +212,4 @@ annal_status annal__store_check_writable(const annal_store *store, annal_error *
     if (store->read_only)
         return annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only", store->path);
     return ANNAL_OK;
-}
-
-int annal__store_fdatasync(annal_store *store, int fd)
-{
-    int64_t begun_us = annal__store_now_us(store);
-    int result = store->io->fdatasync(store->io->arg, fd);
-    int why = errno;
-    annal__metrics_synced(store, HISTOGRAM_JOURNAL_SYNC_US, begun_us);
-    errno = why;
-    return result;
-}
-
-int annal__store_sync_events(annal_store *store)
-{
-    int result = 0;
-    pthread_mutex_lock(&store->events_lock);
-    if (atomic_exchange(&store->events_dirty, false)) {
-        annal__metrics_add(store, METRIC_SYNCS, 1);
-        result = store->io->fsync(store->io->arg, store->events_dir);
-        if (result < 0)
-            atomic_store(&store->events_dirty, true);
-    }
-    pthread_mutex_unlock(&store->events_lock);
-    return result;
 }

@@ -69,11 +69,8 @@ annal_status annal__stray_fail_denied(annal_error *err, annal_slice session)
     return ANNAL_ERR_IO;
 }
 
-enum kind { NO_STRAY, STRAY, DOUBLE, DENIED };
-
-/* Find out what is wrong with the files that have this session's name; out_why receives it as a
- * sentence. */
-static enum kind look(const annal_store *store, annal_slice session, annal_error *out_why)
+enum stray_kind annal__stray_look(const annal_store *store, annal_slice session,
+                                  annal_error *out_why)
 {
     struct found found[CODEC_COUNT];
     const struct codec *read = NULL;
@@ -108,8 +105,7 @@ bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
     return is_anothers(&found, session, NULL);
 }
 
-/* Return whether a file has the name of a journal, but with an invalid session id. */
-static bool is_strange(const annal_store *store, const char *name, annal_error *out_why)
+bool annal__stray_is_strange(const annal_store *store, const char *name, annal_error *out_why)
 {
     struct buf path = {0};
     size_t length = strlen(name);
@@ -158,7 +154,7 @@ static void say(annal_store *store, annal_slice name, const char *sentence)
 bool annal__stray_is(annal_store *store, annal_slice session)
 {
     annal_error why;
-    enum kind kind = look(store, session, &why);
+    enum stray_kind kind = annal__stray_look(store, session, &why);
     if (kind != STRAY && kind != DENIED)
         return false;
     if (kind == DENIED)
@@ -175,111 +171,13 @@ bool annal__stray_was_denied(const annal_store *store)
 void annal__stray_note_double(annal_store *store, annal_slice session)
 {
     annal_error why;
-    if (look(store, session, &why) == DOUBLE)
+    if (annal__stray_look(store, session, &why) == DOUBLE)
         say(store, session, why.message);
 }
 
 void annal__stray_note_name(annal_store *store, const char *name)
 {
     annal_error why;
-    if (is_strange(store, name, &why))
+    if (annal__stray_is_strange(store, name, &why))
         say(store, annal_slice_of(name), why.message);
-}
-
-/* ---- Listing strays ---- */
-
-struct stray_walk {
-    annal_store *store;
-    annal__stray_fn fn;
-    void *arg;
-    int stopped;
-};
-
-static int visit_session(void *arg, annal_slice session, uint64_t bytes)
-{
-    (void)bytes;
-    struct stray_walk *walk = arg;
-    annal_error why;
-    return look(walk->store, session, &why) == NO_STRAY ? 0
-                                                        : walk->fn(walk->arg, session, why.message);
-}
-
-static int visit_name(void *arg, const char *name)
-{
-    struct stray_walk *walk = arg;
-    annal_error why;
-    if (is_strange(walk->store, name, &why))
-        walk->stopped = walk->fn(walk->arg, annal_slice_of(name), why.message);
-    return walk->stopped != 0;
-}
-
-annal_status annal__stray_list(annal_store *store, annal__stray_fn fn, void *arg, annal_error *err)
-{
-    struct stray_walk walk = {.store = store, .fn = fn, .arg = arg};
-    struct buf path = {0};
-    annal_status status = annal__session_list_read(store, visit_session, &walk, err);
-    if (status == ANNAL_OK)
-        status = annal__store_path(store, &path, "events", "", err);
-    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_name, &walk) < 0)
-        status = annal__fail_errno(err, "cannot list %s", path.ptr);
-    annal__buf_done(&path);
-    return status == ANNAL_OK ? (annal_status)walk.stopped : status;
-}
-
-/* ---- Listing their files ---- */
-
-struct file_walk {
-    const annal_store *store;
-    annal__stray_file_fn fn;
-    void *arg;
-    annal_error *err;
-    annal_status status;
-};
-
-/* Return whether a file has the name of a journal, and is not the journal that is read for its
- * session. */
-static bool is_unread(const struct file_walk *walk, const char *name)
-{
-    struct buf path = {0};
-    annal_error why;
-    bool unread = is_strange(walk->store, name, &why);
-    size_t length = strlen(name);
-    for (size_t i = 0; i < CODEC_COUNT && !unread; i++) {
-        const struct codec *read = NULL;
-        size_t suffix = strlen(annal__codecs[i]->suffix);
-        annal_slice session = {name, length > suffix ? length - suffix : 0};
-        if (session.len == 0 || strcmp(name + session.len, annal__codecs[i]->suffix) != 0 ||
-            annal_session_id_check(session, NULL) < 0)
-            continue;
-        unread = annal__store_journal_find(walk->store, session, &path, &read, NULL) < 0 ||
-                 read != annal__codecs[i] ||
-                 annal__stray_is_anothers(walk->store, session, annal__codecs[i]);
-    }
-    annal__buf_done(&path);
-    return unread;
-}
-
-static int visit_file(void *arg, const char *name)
-{
-    struct file_walk *walk = arg;
-    struct buf path = {0};
-    if (!is_unread(walk, name))
-        return 0;
-    walk->status = annal__store_path(walk->store, &path, "events", name, walk->err);
-    if (walk->status == ANNAL_OK)
-        walk->status = walk->fn(walk->arg, path.ptr);
-    annal__buf_done(&path);
-    return walk->status != ANNAL_OK;
-}
-
-annal_status annal__stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
-                                annal_error *err)
-{
-    struct file_walk walk = {.store = store, .fn = fn, .arg = arg, .err = err};
-    struct buf path = {0};
-    annal_status status = annal__store_path(store, &path, "events", "", err);
-    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_file, &walk) < 0)
-        status = annal__fail_errno(err, "cannot list %s", path.ptr);
-    annal__buf_done(&path);
-    return status == ANNAL_OK ? walk.status : status;
 }

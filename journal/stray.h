@@ -43,6 +43,16 @@ struct strays {
     _Atomic bool denied; /* whether a journal was omitted because this user may not read it */
 };
 
+enum stray_kind { NO_STRAY, STRAY, DOUBLE, DENIED };
+
+/* Find out what is wrong with the files that have this session's name; out_why receives it as a
+ * sentence. */
+enum stray_kind annal__stray_look(const annal_store *store, annal_slice session,
+                                  annal_error *out_why);
+
+/* Return whether a file has the name of a journal, but with an invalid session id. */
+bool annal__stray_is_strange(const annal_store *store, const char *name, annal_error *out_why);
+
 /* Return whether the header of the session's journal in this format names another session. */
 bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
                               const struct codec *codec);

@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/json_msgpack.h"
 #include "journal/lineage.h"
+#include "journal/store_journal.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"
 #include "journal/sys/verify.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/replace.h"
+#include "journal/store_journal.h"
 #include "journal/sys/delete.h"
 
 #include "tests/support/failing_io.h"

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log of the slot of this process: creating one, and replacing it by another. */
+#ifndef JOURNAL_SLOT_LOG_H
+#define JOURNAL_SLOT_LOG_H
+
+#include "journal/held_list.h"
+#include "journal/log.h"
+
+#include <annal/store.h>
+
+/*
+ * Create a log that belongs to no slot (any thread); replace the log of this slot, of which nothing
+ * is needed any more, by it (only the leader; never waits for other processes); close and remove
+ * it. After annal__slot_put_log(), *fresh is empty, even after a failure.
+ */
+annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
+                                  annal_error *err);
+annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err);
+void annal__slot_drop_log(annal_store *store, struct log *fresh);
+
+/*
+ * Make the log's name in commit/ durable, unless the held list records that it is. Otherwise a
+ * power cut could remove the name, or give it back to an older log: the process that created or
+ * replaced the log may have died before it synced commit/.
+ */
+annal_status annal__slot_sync_name(annal_store *store, const struct held *held, annal_error *err);
+
+#endif
