@@ -4,8 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/thread.h"
-#include "journal/failure.h"
-#include "journal/sys/seam.h"
+#include "journal/failure_late.h"
 
 #include <errno.h>
 

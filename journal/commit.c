@@ -5,8 +5,11 @@
 #include "journal/base/error.h"
 #include "journal/base/thread.h"
 #include "journal/checkpoint.h"
+#include "journal/commit_stop.h"
 #include "journal/failure.h"
-#include "journal/keeper.h"
+#include "journal/failure_late.h"
+#include "journal/keeper_wake.h"
+#include "journal/session_file.h"
 #include "journal/slot_log.h"
 #include "journal/store.h"
 #include "journal/sys/say.h"
@@ -121,81 +124,6 @@ void annal__commit_done(struct commit *commit)
     pthread_mutex_destroy(&commit->lock);
 }
 
-/* Publish in the flags `bits` that a group has ended, or that no thread leads it (writes it to the
- * log), and wake up to `sleepers` threads that wait for it. */
-static void tell(struct group *group, uint32_t bits, int sleepers)
-{
-    atomic_fetch_or(&group->word, bits);
-    annal__futex_wake_some(&group->word, sleepers);
-}
-
-/* ---- Failing ---- */
-
-static annal_status refuse(const struct commit *commit, annal_error *err)
-{
-    /* the store has not stopped: a thread is refusing groups; after that it accepts appends */
-    if (!commit->failed) {
-        if (err != NULL)
-            *err = commit->failure;
-        return commit->failure.status;
-    }
-    return annal__fail(
-        err, ANNAL_ERR_CLOSED,
-        "the store accepts no more work until it is opened again, because of this failure: %.300s",
-        commit->failure.message);
-}
-
-annal_status annal__commit_check(annal_store *store, annal_error *err)
-{
-    struct commit *commit = &store->commit;
-    pthread_mutex_lock(&commit->lock);
-    annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
-    pthread_mutex_unlock(&commit->lock);
-    return status;
-}
-
-/* Refuse the group that is being written, the current group, and all later appends, because the
- * store has stopped. The caller holds commit->lock. */
-static void stop_all(struct commit *commit, const annal_error *failure)
-{
-    if (!commit->failed)
-        commit->failure = *failure;
-    commit->failed = true;
-    if (commit->flying != NULL && commit->flying->number > commit->durable) {
-        commit->flying->outcome =
-            failure->status == ANNAL_ERR_CLOSED ? ANNAL_ERR_CLOSED : ANNAL_ERR_UNKNOWN;
-        commit->flying->failure = *failure;
-        if (commit->last == NULL) {
-            commit->last = commit->flying;
-            commit->last->references++;
-        }
-        tell(commit->flying, GROUP_DONE, INT_MAX);
-    }
-    /* No byte of the current group was written, and none will be. */
-    commit->current->outcome = ANNAL_ERR_CLOSED;
-    tell(commit->current, GROUP_DONE, INT_MAX);
-    pthread_cond_broadcast(&commit->turn);
-}
-
-static void announce_stop(annal_store *store, const annal_error *failure)
-{
-    annal__metrics_add(store, METRIC_STOPPED, 1);
-    annal__say(
-        store, ANNAL_LOG_WARNING,
-        "%s: the store accepts no more work until it is opened again; sessions can still be read",
-        failure->message);
-}
-
-void annal__commit_fail(annal_store *store, const annal_error *failure)
-{
-    pthread_mutex_lock(&store->commit.lock);
-    bool news = !store->commit.failed;
-    stop_all(&store->commit, failure);
-    pthread_mutex_unlock(&store->commit.lock);
-    if (news)
-        announce_stop(store, failure);
-}
-
 /* ---- Adding ---- */
 
 static bool is_full(const struct group *group)
@@ -253,7 +181,8 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
     record->header_bytes = header.len;
     record->length = header.len + loose.len + lines.len;
     record->loose = header.len == 0 ? loose.len : 0;
-    annal_status status = commit->failed || commit->refusing ? refuse(commit, err) : ANNAL_OK;
+    annal_status status =
+        commit->failed || commit->refusing ? annal__commit_refuse(commit, err) : ANNAL_OK;
     if (status == ANNAL_OK && is_full(group))
         status = ANNAL_END;
     if (status != ANNAL_OK)
@@ -686,7 +615,7 @@ static void stop_leading(struct commit *commit)
 {
     commit->leading = false;
     if (commit->current->references > 0)
-        tell(commit->current, GROUP_LEAD, 1);
+        annal__commit_tell(commit->current, GROUP_LEAD, 1);
     pthread_cond_broadcast(&commit->turn);
 }
 
@@ -700,7 +629,7 @@ static void end_refused(struct commit *commit, struct group *group, const annal_
     commit->loss = *why;
     atomic_fetch_sub(&commit->unapplied_bytes, group->payload.len);
     commit->applied = group->number;
-    tell(group, GROUP_DONE, INT_MAX);
+    annal__commit_tell(group, GROUP_DONE, INT_MAX);
 }
 
 /* Refuse a group that could not be written, and the current group, whose events were encoded after
@@ -725,7 +654,7 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     commit->flying = NULL;
     end_refused(commit, group, why);
     if (next == NULL) {
-        stop_all(commit, why);
+        annal__commit_stop(commit, why);
     } else {
         next->number = behind->number + 1;
         commit->current = next;
@@ -734,7 +663,7 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     drop_reference(commit, behind);
     pthread_mutex_unlock(&commit->lock);
     if (next == NULL)
-        announce_stop(store, why);
+        annal__commit_announce_stop(store, why);
 }
 
 /*
@@ -806,7 +735,7 @@ static void lead(annal_store *store)
     if (status == ANNAL_OK) {
         atomic_fetch_sub(&commit->unapplied_bytes, group->payload.len);
         commit->applied = group->number;
-        tell(group, GROUP_DONE, INT_MAX);
+        annal__commit_tell(group, GROUP_DONE, INT_MAX);
     }
     commit->flying = NULL;
     stop_leading(commit);
@@ -865,7 +794,7 @@ annal_status annal__commit_wait(annal_store *store, struct group *group,
                     "%.300s: reopen the store to learn whether the events were written",
                     group->failure.message);
     else if (status == ANNAL_ERR_CLOSED)
-        status = refuse(commit, err);
+        status = annal__commit_refuse(commit, err);
     else if (status < 0 && err != NULL)
         *err = group->failure;
     drop_reference(commit, group);
@@ -912,7 +841,7 @@ annal_status annal__commit_flush(annal_store *store, annal_error *err)
         drop_reference(commit, group);
     while (!commit->failed && commit->applied < target)
         pthread_cond_wait(&commit->turn, &commit->lock);
-    annal_status status = commit->failed ? refuse(commit, err) : ANNAL_OK;
+    annal_status status = commit->failed ? annal__commit_refuse(commit, err) : ANNAL_OK;
     pthread_mutex_unlock(&commit->lock);
     return status;
 }

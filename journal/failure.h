@@ -45,24 +45,9 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure);
 /* Replace the log if a sync of it failed (state LOG_BROKEN); else do nothing (rule 3). */
 annal_status annal__failure_renew_log(annal_store *store, annal_error *err);
 
-/* Mark a session as late: its journal could not be written or synced, and must be written again
- * from the log (rule 4). The caller holds the session's lock. */
-void annal__failure_set_late(annal_store *store, struct session *session, enum session_late late,
-                             const annal_error *why);
-
-bool annal__failure_is_late(annal_store *store, annal_slice id);
-
 /* Write the journals of all late sessions again, from the log (rule 5). ANNAL_OK if no session is
  * late after that. */
 annal_status annal__failure_catch_up(annal_store *store, annal_error *err);
-
-/* Return ANNAL_ERR_UNKNOWN if the name of a late session's journal belongs to another file, so that
- * the fate of its events is unknown; else ANNAL_OK. */
-annal_status annal__failure_refuse_unknown(annal_store *store, annal_error *err);
-
-/* Return why the first late session could not be written to its journal, or ANNAL_OK if no session
- * is late. */
-annal_status annal__failure_refuse_late(annal_store *store, annal_error *err);
 
 /*
  * Sync all journals with events of epochs up to this epoch; only the leader calls this. The
@@ -70,13 +55,5 @@ annal_status annal__failure_refuse_late(annal_store *store, annal_error *err);
  * late, once more after it.
  */
 annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err);
-
-/* Tell the writers of a session that its events of level batch from this seq on were refused, so
- * that their next call fails. The caller holds the session's lock. Defined in writer.c. */
-void annal__writers_lose(struct session *session, uint64_t seq);
-
-/* Tell the writers of a session that the fate of their events is unknown, because another file has
- * the journal's name. The caller holds the session's lock. Defined in writer.c. */
-void annal__writers_doubt(struct session *session);
 
 #endif

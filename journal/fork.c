@@ -14,7 +14,7 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/lineage.h"
-#include "journal/replace.h"
+#include "journal/replace_claim.h"
 #include "journal/store_journal.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"

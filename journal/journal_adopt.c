@@ -11,7 +11,9 @@
  */
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
-#include "journal/replace.h"
+#include "journal/replace_claim.h"
+#include "journal/replace_sweep.h"
+#include "journal/replace_tombstone.h"
 #include "journal/store_journal.h"
 #include "journal/sys/adopt.h"
 

@@ -4,8 +4,9 @@
 #include "journal/base/error.h"
 #include "journal/base/thread.h"
 #include "journal/checkpoint.h"
-#include "journal/failure.h"
-#include "journal/replace.h"
+#include "journal/keeper_wake.h"
+#include "journal/replace_sweep.h"
+#include "journal/session_own.h"
 #include "journal/sys/keeper_task.h"
 #include "journal/sys/say.h"
 

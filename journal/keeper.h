@@ -15,10 +15,4 @@ void annal__keeper_stop(annal_store *store);
 /* Do all work that is due, and return. */
 void annal__keeper_round(annal_store *store);
 
-/* Make the keeper sleep on another word from now on. */
-void annal__keeper_change_word(annal_store *store, _Atomic uint32_t *word);
-
-/* Wake the keeper, because it has work. */
-void annal__keeper_wake(annal_store *store);
-
 #endif

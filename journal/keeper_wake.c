@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wake the keeper (keeper.h). */
-#include "journal/keeper.h"
+#include "journal/keeper_wake.h"
+
+#include "journal/base/futex.h"
+#include "journal/store.h"
 
 void annal__keeper_wake(annal_store *store)
 {

@@ -15,7 +15,7 @@
 
 #include "journal/base/error.h"
 #include "journal/filelock.h"
-#include "journal/replace.h"
+#include "journal/replace_claim.h"
 #include "journal/store.h"
 
 #include <annal/process.h>

@@ -4,6 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
+#include "journal/session_file.h"
 
 /* Maximum number of a session's bytes of level os that annal_sync() writes to the log; for more
  * bytes, syncing the journal is cheaper. */

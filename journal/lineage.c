@@ -306,17 +306,6 @@ annal_status annal__lineage_check(annal_store *store, annal_slice session, annal
     return status;
 }
 
-int64_t annal__lineage_fork_ts(annal_store *store, annal_slice session, uint64_t fork_seq)
-{
-    annal_cursor *cursor = NULL;
-    annal_event event = {.ts_us = INT64_MIN};
-    if (annal_cursor_open(store, session, fork_seq, &cursor, NULL) < 0 ||
-        annal_cursor_next(cursor, &event, NULL) != ANNAL_OK)
-        event.ts_us = INT64_MIN;
-    annal_cursor_close(cursor);
-    return event.ts_us;
-}
-
 void annal__lineage_done(struct lineage *lineage)
 {
     annal__free(lineage->parts);

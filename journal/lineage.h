@@ -86,10 +86,6 @@ annal_status annal__lineage_find(annal_store *store, struct lineage *lineage, co
 bool annal__lineage_differs(const struct scan *scan, annal_status status, const annal_event *event,
                             const struct part *part);
 
-/* Return the ts of the last event that a fork shares with its parent, in microseconds; INT64_MIN if
- * it cannot be read. */
-int64_t annal__lineage_fork_ts(annal_store *store, annal_slice session, uint64_t fork_seq);
-
 /* Fail with ANNAL_ERR_CORRUPT, because the ancestor's journal has another history than the fork
  * (rule 4). */
 annal_status annal__lineage_refuse(const char *fork, const struct part *part, annal_error *err);

@@ -33,50 +33,7 @@
 #ifndef JOURNAL_REPLACE_H
 #define JOURNAL_REPLACE_H
 
-#include "journal/store.h"
-
-/*
- * Find out whether a tombstone exists for the journal of this session, in this format and with this
- * file id. ANNAL_ERR_IO if the tombstone cannot be read, ANNAL_ERR_CORRUPT if its header is
- * damaged.
- */
-annal_status annal__replace_is_gone(const annal_store *store, annal_slice session,
-                                    const struct codec *codec,
-                                    const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
-                                    annal_error *err);
-
-/* Finish interrupted conversions, and remove tombstones that no log needs (rules 5 and 6). Does
- * nothing while another process holds locks/structure; call it again later. */
-void annal__replace_sweep(annal_store *store);
-
-/* A change of a session's journal or name. This process owns the session during the change. */
-struct change {
-    annal_store *store;
-    /* end of all waiting for other processes (monotonic, microseconds) */
-    int64_t deadline_us;
-    struct session *session;   /* session that this process owns for the change, or NULL */
-    const struct codec *codec; /* format of the session's journal */
-    struct buf path;
-    /* Header frame of the journal; empty if it is damaged, or belongs to another session. */
-    struct buf frame;
-    struct frame_header header;
-    annal_session_info info;
-    /* whether a commit log contains records that recovery would write to the journal */
-    bool is_logged;
-};
-
-/*
- * Lock locks/structure, and take ownership of the session, which need not exist. With sound, fail
- * if the end of its journal is damaged. Waits up to the store's limit for a process that holds one
- * of them. Call annal__replace_end() in any case.
- */
-annal_status annal__replace_claim(struct change *change, annal_store *store, annal_slice id,
-                                  bool sound, annal_error *err);
-
-/* Call annal__replace_claim(), and checkpoint this process's commit log (rule 1). Call
- * annal__replace_end() in any case. */
-annal_status annal__replace_begin(struct change *change, annal_store *store, annal_slice id,
-                                  bool sound, annal_error *err);
+#include "journal/replace_claim.h"
 
 /* Read the header of the journal that is to be removed. ANNAL_ERR_NOTFOUND if it does not exist;
  * ANNAL_ERR_CONFLICT if a fork needs it. */
@@ -84,8 +41,5 @@ annal_status annal__replace_examine(struct change *change, annal_error *err);
 
 /* Write the tombstone that a deletion or conversion needs (rule 2). */
 annal_status annal__replace_put_tombstone(struct change *change, annal_error *err);
-
-/* Release the session and locks/structure. */
-void annal__replace_end(struct change *change);
 
 #endif

@@ -55,6 +55,21 @@ struct session_tail {
     uint64_t loose_first_seq;
 };
 
+/* The events of a writer that may be lost after their append returned. Guarded by the session's
+ * lock. */
+struct session_loss {
+    /* seq of the writer's last event of level batch; 0: the writer is not in session->lossy */
+    uint64_t batched_seq;
+    /* seq of the writer's first event that was refused; 0: none was, or it was reported */
+    uint64_t lost_seq;
+    /* whether an append has reported the loss; until the next append, annal_writer_sync() reports
+     * it, too */
+    bool is_reported;
+    /* seq of the writer's first event of which it is unknown whether it was written, or 0 */
+    uint64_t doubt_seq;
+    struct session_loss *next; /* next in session->lossy */
+};
+
 #define SESSION_LOOSE_BYTES_MAX ((size_t)1 << 20)
 
 struct session {
@@ -89,7 +104,7 @@ struct session {
     uint64_t rolled_marks;
     uint64_t rolled_back;
     /* list of the writers with events of level batch that are not durable yet */
-    struct annal_writer *lossy;
+    struct session_loss *lossy;
     /* whether a thread is syncing the session's descriptor, which must then stay open */
     bool in_use;
     int fd; /* descriptor of the journal, -1: not open */
@@ -137,6 +152,14 @@ struct session {
 /* Set the reason why the session refuses appends. The caller holds the session's lock. */
 void annal__session_set_refusal(struct session *session, const annal_error *why);
 
+/* Tell the writers of a session that its events of level batch from this seq on were refused, so
+ * that their next call fails. The caller holds the session's lock. */
+void annal__session_lose(struct session *session, uint64_t seq);
+
+/* Tell the writers of a session that the fate of their events is unknown, because another file has
+ * the journal's name. The caller holds the session's lock. */
+void annal__session_doubt(struct session *session);
+
 /* Return the struct of a session, which is created at first use and exists until the store is
  * closed. */
 struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err);
@@ -148,89 +171,5 @@ annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, a
 void annal__sessions_done(annal_store *store);
 
 annal_slice annal__session_id(const struct session *session);
-
-/*
- * Own the session, waiting for its owner at most until the deadline (monotonic): add it to the held
- * list (commit-log rule 8), and read the end of its journal; a torn end is cut (rule 13). Called
- * and returns with the session's lock held, but releases it in between.
- */
-annal_status annal__session_own(annal_store *store, struct session *session, int64_t deadline_us,
-                                annal_error *err);
-
-/*
- * Release the session (commit-log rule 9): wait for pending groups, sync and close the journal, and
- * free the held entry. Called and returns with the session's lock held, but releases it in between;
- * new appends wait meanwhile.
- */
-annal_status annal__session_release(annal_store *store, struct session *session, annal_error *err);
-
-/*
- * Own the session with its journal synced and closed, so that until annal__session_let_go() other
- * threads wait in annal__session_own(), and other processes for the held entry. Does not read the
- * journal, which may be missing or damaged. Waits neither for another process nor for a thread that
- * is taking the session: then it returns ANNAL_ERR_BUSY, after asking the owner to release the
- * session. Called and returns with the session's lock held, but releases it in between.
- *
- * If the disk is too full for the log of a slot, the session becomes `unlisted`: other threads
- * still wait for it, but other processes only while the caller holds locks/claim by
- * annal__slot_keep_off().
- */
-annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err);
-void annal__session_let_go(annal_store *store, struct session *session);
-
-/* Return whether another process waits for the session. */
-bool annal__session_is_wanted(annal_store *store, const struct session *session);
-
-/* Write bytes into the session's journal at this offset; create the journal if it is missing. The
- * caller holds the session's lock. */
-annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
-                                  annal_slice bytes, annal_error *err);
-
-/*
- * After a write up to `end`, ask the kernel to write all complete pieces of piece_bytes to the
- * disk. Otherwise the next sync of any file must write them, and takes longer. Journals that grow
- * side by side complete their pieces at different times. A failure is treated like a failed write.
- * Lock held.
- */
-annal_status annal__session_write_back(annal_store *store, struct session *session, uint64_t end,
-                                       uint64_t piece_bytes, annal_error *err);
-
-/*
- * Sync the journal if it has unsynced bytes, and events/ if it has new names. If the sync of the
- * journal fails, the session becomes late: its journal must be written again. The caller holds the
- * session's lock.
- */
-annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err);
-
-/* Read and set, in the held list, whether the session has bytes of level os that no durable group
- * records as durable. The caller holds the session's lock, and owns or is releasing the session. */
-bool annal__session_is_loose(const annal_store *store, const struct session *session);
-void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
-
-/* Remove the first bytes of session->loose, which are durable, and free its memory when it becomes
- * empty. The caller holds the session's lock. */
-void annal__session_drop_loose(struct session *session, size_t bytes);
-
-/* Open the journal again, after all records of the session in the log were written to it and
- * synced; then write the bytes of level os again. The caller holds the session's lock. */
-annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err);
-
-/*
- * Give up the ownership of a session whose journal's name belongs to another file, without reading
- * that file. Return false while records wait to be written, or the descriptor is in use. The caller
- * holds the session's lock.
- */
-bool annal__session_forget(annal_store *store, struct session *session);
-
-/* Create the header of a new journal, with a random file id, and encode it as a frame in *frame;
- * *out_h is the hash of the frame. */
-annal_status annal__session_header_new(const annal_store *store, annal_slice session,
-                                       const struct codec *codec, struct frame_header *out,
-                                       struct buf *frame, uint64_t *out_h, annal_error *err);
-
-/* Prepare a new journal in this format, in memory only; the first append writes it. The session has
- * no journal, and the log has no record of it. The caller holds the session's lock. */
-annal_status annal__session_begin(annal_store *store, struct session *session,
-                                  const struct codec *codec, annal_error *err);
 
 #endif

@@ -4,7 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
-#include "journal/keeper.h"
+#include "journal/keeper_wake.h"
 #include "journal/log_void.h"
 #include "journal/recover.h"
 #include "journal/slot_log.h"
@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>

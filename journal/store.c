@@ -6,7 +6,8 @@
 #include "journal/base/thread.h"
 #include "journal/keeper.h"
 #include "journal/layout.h"
-#include "journal/replace.h"
+#include "journal/replace_sweep.h"
+#include "journal/session_own.h"
 #include "journal/slot.h"
 #include "journal/unapplied.h"
 

@@ -9,7 +9,6 @@
 #include "journal/sys/seam.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -4,13 +4,11 @@
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "journal/store.h"
-#include "journal/sys/inspect.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 /* maximum number of strays (files that are not the journal of the session in their name) that are

@@ -6,7 +6,7 @@
 #include "journal/base/hash.h"
 #include "journal/base/lock_holder.h"
 #include "journal/base/slice.h"
-#include "journal/replace.h"
+#include "journal/replace_tombstone.h"
 #include "journal/slot.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"

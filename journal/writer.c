@@ -25,14 +25,15 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
-#include "journal/failure.h"
 #include "journal/json_msgpack.h"
 #include "journal/keeper.h"
 #include "journal/lease.h"
 #include "journal/level_os.h"
 #include "journal/scan.h"
-#include "journal/slot.h"
+#include "journal/session_file.h"
+#include "journal/session_own.h"
 #include "journal/store.h"
+#include "journal/sync.h"
 #include "journal/sys/draft.h"
 #include "journal/sys/seam.h"
 
@@ -62,19 +63,10 @@ struct annal_writer {
     bool is_lease_exempt;
 
     /* Guarded by the session's lock. */
-    /* seq of the writer's last event of level batch; 0: the writer is not in session->lossy */
-    uint64_t batched_seq;
-    /* seq of the writer's first event that was refused; 0: none was, or it was reported */
-    uint64_t lost_seq;
-    /* whether an append has reported the loss; until the next append, annal_writer_sync() reports
-     * it, too */
-    bool is_loss_reported;
-    /* seq of the writer's first event of which it is unknown whether it was written, or 0 */
-    uint64_t doubt_seq;
+    struct session_loss loss;
     /* whether the writer wrote events of level os, or found them in the journal as copies */
     bool loose;
-    struct annal_writer *next; /* next writer in session->lossy */
-    struct buf frames;         /* frames of the append that is running */
+    struct buf frames; /* frames of the append that is running */
 };
 
 /* One call of annal_writer_append(). */
@@ -142,12 +134,12 @@ void annal__writer_ignore_lease(annal_writer *writer)
 
 static void leave_lossy(annal_writer *writer)
 {
-    annal_writer **at = &writer->session->lossy;
-    while (*at != NULL && *at != writer)
+    struct session_loss **at = &writer->session->lossy;
+    while (*at != NULL && *at != &writer->loss)
         at = &(*at)->next;
-    if (*at == writer)
-        *at = writer->next;
-    writer->batched_seq = 0;
+    if (*at != NULL)
+        *at = writer->loss.next;
+    writer->loss.batched_seq = 0;
 }
 
 void annal_writer_close(annal_writer *writer)
@@ -169,44 +161,30 @@ annal_slice annal__writer_session(const annal_writer *writer)
 
 static void join_lossy(annal_writer *writer, uint64_t last_seq)
 {
-    if (writer->batched_seq == 0) {
-        writer->next = writer->session->lossy;
-        writer->session->lossy = writer;
+    if (writer->loss.batched_seq == 0) {
+        writer->loss.next = writer->session->lossy;
+        writer->session->lossy = &writer->loss;
     }
-    writer->batched_seq = last_seq;
-}
-
-void annal__writers_lose(struct session *session, uint64_t seq)
-{
-    for (annal_writer *writer = session->lossy; writer != NULL; writer = writer->next) {
-        if (writer->batched_seq >= seq && writer->lost_seq == 0)
-            writer->lost_seq = seq;
-    }
-}
-
-void annal__writers_doubt(struct session *session)
-{
-    for (annal_writer *writer = session->lossy; writer != NULL; writer = writer->next)
-        writer->doubt_seq = 1;
+    writer->loss.batched_seq = last_seq;
 }
 
 static void forget_loss(annal_writer *writer)
 {
     leave_lossy(writer);
-    writer->lost_seq = 0;
-    writer->is_loss_reported = false;
+    writer->loss.lost_seq = 0;
+    writer->loss.is_reported = false;
 }
 
 /* Fail, once, if earlier events of this writer, of level batch, were refused. */
 static annal_status report_loss(annal_writer *writer, annal_error *err)
 {
-    uint64_t seq = writer->lost_seq;
-    if (writer->is_loss_reported)
+    uint64_t seq = writer->loss.lost_seq;
+    if (writer->loss.is_reported)
         forget_loss(writer);
-    if (seq == 0 || writer->lost_seq == 0)
+    if (seq == 0 || writer->loss.lost_seq == 0)
         return ANNAL_OK;
     leave_lossy(writer);
-    writer->is_loss_reported = true;
+    writer->loss.is_reported = true;
     return annal__fail(
         err, ANNAL_ERR_IO,
         "append to session '%s': refused, because earlier events of level batch, from seq "
@@ -805,7 +783,7 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
          * may have changed the session. */
     } while (status == ANNAL_OK &&
              (session->state != SESSION_OWNED || check_health(session, NULL) < 0 ||
-              append->writer->lost_seq != 0));
+              append->writer->loss.lost_seq != 0));
     return status;
 }
 
@@ -857,32 +835,13 @@ static annal_status append_locked(struct append *append, int64_t deadline_us, ui
 
 /* ---- After an append ---- */
 
-static annal_status sync_all(annal_store *store, annal_error *err)
-{
-    annal_status status = annal__store_check_writable(store, err);
-    if (status < 0)
-        return status;
-    /* annal__level_os_sync() may write groups; whether one of them was refused is visible only in
-     * the number of refusals */
-    uint64_t refusals = annal__commit_refusals(store);
-    status = annal__level_os_sync(store, err);
-    if (status == ANNAL_OK)
-        status = annal__failure_refuse_unknown(store, err);
-    if (status == ANNAL_OK && annal__commit_refusals(store) != refusals)
-        status = annal__fail(
-            err, ANNAL_ERR_IO,
-            "sync store %s: a write of the commit log failed in the meantime; try again",
-            store->path);
-    return status;
-}
-
 static annal_status wait_for_group(struct append *append, struct group *group, annal_error *err)
 {
     annal_store *store = append->store;
     /* The events are in the journal from an earlier append, perhaps not synced; syncing everything
      * gives them level sync. */
     if (append->is_copy && append->level == ANNAL_LEVEL_SYNC)
-        return sync_all(store, err);
+        return annal__sync_all(store, err);
     if (group == NULL)
         return ANNAL_OK;
     if (append->level == ANNAL_LEVEL_BATCH) {
@@ -976,12 +935,12 @@ static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_
     const struct session *session = writer->session;
     uint64_t unknown, refused;
     annal__commit_find_lost(writer->store, session, &unknown, &refused, why);
-    *out = (annal_sync_result){writer->doubt_seq, writer->lost_seq};
+    *out = (annal_sync_result){writer->loss.doubt_seq, writer->loss.lost_seq};
     if (out->unknown_seq > 0)
         *why = *session->refusal;
-    else if (writer->batched_seq >= unknown)
+    else if (writer->loss.batched_seq >= unknown)
         out->unknown_seq = unknown;
-    if (out->refused_seq == 0 && writer->batched_seq >= refused)
+    if (out->refused_seq == 0 && writer->loss.batched_seq >= refused)
         out->refused_seq = refused;
     if (out->refused_seq > 0 && out->unknown_seq >= out->refused_seq)
         out->unknown_seq = 0;
@@ -1023,11 +982,11 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     pthread_mutex_unlock(&session->lock);
     /* A failure of the sync does not show whose events were lost; those of level os may be this
      * writer's. */
-    status = loose ? sync_all(store, &failure) : annal__commit_flush(store, &failure);
+    status = loose ? annal__sync_all(store, &failure) : annal__commit_flush(store, &failure);
     pthread_mutex_lock(&session->lock);
     find_fate(writer, &result, &why);
-    writer->doubt_seq = 0;
-    if (writer->lost_seq > 0 || session->pending == 0)
+    writer->loss.doubt_seq = 0;
+    if (writer->loss.lost_seq > 0 || session->pending == 0)
         forget_loss(writer);
     pthread_mutex_unlock(&session->lock);
     if (loose && status < 0) {
@@ -1039,20 +998,4 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     if (result.unknown_seq == 0 && result.refused_seq == 0)
         return ANNAL_OK;
     return fail_fate(writer, &result, &why, err);
-}
-
-/* ---- All sessions of a store ---- */
-
-annal_status annal_sync(annal_store *store, annal_error *err)
-{
-    annal_status status = sync_all(store, err);
-    return status < 0 ? status : annal__commit_take_loss(store, err);
-}
-
-annal_status annal_checkpoint(annal_store *store, annal_error *err)
-{
-    annal_status status = annal_sync(store, err);
-    if (status == ANNAL_OK && atomic_load(&store->slot.claimed))
-        status = annal__commit_rotate(store, err);
-    return status;
 }

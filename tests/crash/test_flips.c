@@ -8,6 +8,7 @@
  * with a warning. A damaged journal may look undamaged in one case only: cut at the end of a line,
  * it is the journal of an earlier moment.
  */
+#include "journal/session_own.h"
 #include "journal/sys/event_at.h"
 #include "tests/support/damage.h"
 #include "tests/support/journals.h"

@@ -7,6 +7,7 @@
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
+#include "journal/session_own.h"
 
 #include <dirent.h>
 #include <errno.h>
