@@ -57,27 +57,6 @@
 
 /* ---- Which packs take part ---- */
 
-bool annal__guard_is_of_interest(const struct pack_section *section, bool artifacts)
-{
-    if (artifacts)
-        return section->kind == PACK_ARTIFACT;
-    return section->kind == PACK_FILL || (section->kind == PACK_ON && section->guard != NULL);
-}
-
-bool annal__guard_cares(const struct guard_call *call, const annal_pack *pack, bool artifacts)
-{
-    if (pack == NULL || !annal__pack_feeds(pack, call->session, NULL))
-        return false;
-    for (size_t i = 0; i < pack->section_count; i++) {
-        if (!annal__guard_is_of_interest(&pack->sections[i], artifacts))
-            continue;
-        for (size_t j = 0; j < call->count; j++)
-            if (annal__pack_section_takes(&pack->sections[i], call->given[j].type))
-                return true;
-    }
-    return false;
-}
-
 /* Return enabled pack number i; the last is core. */
 static const annal_pack *pack_at(const struct guard_call *call, size_t i)
 {
@@ -117,27 +96,6 @@ static annal_status find_databases(struct guard_call *call, annal_error *err)
     if (call->database_count > 1)
         qsort(call->databases, call->database_count, sizeof *call->databases, by_path);
     return status;
-}
-
-struct follower *annal__guard_follower(const struct guard_call *call,
-                                       const struct guard_database *database, size_t i)
-{
-    if (database->packs == NULL)
-        return i == 0 ? &call->index->follower : NULL;
-    return i < database->packs->fill_count ? &database->packs->fills[i].follower : NULL;
-}
-
-struct follower *annal__guard_next(const struct guard_call *call, struct guard_walk *walk)
-{
-    while (walk->database < call->database_count) {
-        struct follower *follower =
-            annal__guard_follower(call, &call->databases[walk->database], walk->follower++);
-        if (follower == NULL)
-            *walk = (struct guard_walk){.database = walk->database + 1};
-        else if (follower->applier != NULL && annal__follower_feeds(follower, call->session))
-            return follower;
-    }
-    return NULL;
 }
 
 /* ---- Artifacts ---- */
@@ -215,21 +173,6 @@ static annal_status all_databases(struct guard_call *call, const char *sql, anna
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < call->database_count; i++)
         status = annal__db_exec(call->databases[i].derived->db, sql, err);
-    return status;
-}
-
-annal_status annal__guard_fill(struct guard_call *call, size_t draft, const annal_event *event,
-                               const annal_event *stored, annal_error *err)
-{
-    struct buf *data = &call->filled[draft];
-    struct follower *follower;
-    annal_status status = ANNAL_OK;
-    annal__buf_clear(data);
-    if (annal__buf_append_slice(data, call->plain[draft]) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "fill the data of an event: out of memory");
-    for (struct guard_walk walk = {0};
-         status >= 0 && (follower = annal__guard_next(call, &walk)) != NULL;)
-        status = annal__applier_fill(follower->applier, call->session, event, stored, data, err);
     return status;
 }
 

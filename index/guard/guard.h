@@ -62,7 +62,7 @@ struct guard_decision {
     bool ids_made;
 };
 
-/* ---- guard.c ---- */
+/* ---- guard_call.c ---- */
 
 /* Return whether a section of the pack fills or guards a draft of the call; with artifacts: whether
  * a section moves a field of a draft into an artifact. */

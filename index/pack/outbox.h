@@ -3,7 +3,8 @@
  * The outbox: rows that users write with the plain sqlite3 shell into the tables of a `writable`
  * pack become events of the session to which the database belongs. See the rules in outbox.c.
  *
- *   outbox.c          the tables and triggers; draining into the journal
+ *   outbox.c          the tables; draining into the journal
+ *   outbox_capture.c  the triggers that fill these tables
  *   outbox_schema.c   tables, columns, indexes that users created
  *   outbox_apply.c    applying the events to tables
  */
@@ -110,6 +111,8 @@ annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_ta
                                  annal_error *err);
 void annal__outbox_table_done(struct outbox_table *table);
 
+/* ---- outbox_capture.c ---- */
+
 /* Create the triggers that copy changes of a table to the outbox, replacing existing ones. */
 annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct outbox_table *table,
                                    annal_error *err);
@@ -123,6 +126,10 @@ annal_status annal__outbox_uncapture(sqlite3 *db, annal_error *err);
 annal_status annal__outbox_put(sqlite3 *db, const char *table, const char *op, annal_error *err);
 annal_status annal__outbox_put_value(sqlite3 *db, const char *part, const char *name,
                                      sqlite3_value *value, annal_error *err);
+
+/* Drop each object that select returns as its type and its name, one at a time, until it returns
+ * none. */
+annal_status annal__outbox_drop_each(sqlite3 *db, const char *select, annal_error *err);
 
 /* ---- outbox_apply.c ---- */
 

@@ -80,32 +80,6 @@ static annal_slice take_line(struct text *text)
     return line;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-annal_slice annal__pack_take_word(annal_slice *rest)
-{
-    while (rest->len > 0 && is_space(*rest->ptr)) {
-        rest->ptr++;
-        rest->len--;
-    }
-    annal_slice word = {rest->ptr, 0};
-    if (rest->len > 0 && *rest->ptr == '"') {
-        const char *close = memchr(rest->ptr + 1, '"', rest->len - 1);
-        word.len = close == NULL ? rest->len : (size_t)(close - rest->ptr) + 1;
-    } else if (rest->len > 0 && *rest->ptr == ',') {
-        word.len = 1;
-    } else {
-        while (word.len < rest->len && !is_space(rest->ptr[word.len]) && rest->ptr[word.len] != ',')
-            word.len++;
-    }
-    rest->ptr += word.len;
-    rest->len -= word.len;
-    return word;
-}
-
 /* Words with which sections begin, in the order of enum pack_section_kind. */
 static const char *const section_words[] = {"on",     "fill", "forget", "artifact",
                                             "settle", "noun", "verb"};
@@ -126,7 +100,7 @@ static bool is_for_people(enum pack_section_kind kind)
 static bool is_comment(annal_slice line)
 {
     size_t i = 0;
-    while (i < line.len && is_space(line.ptr[i]))
+    while (i < line.len && annal__pack_is_space(line.ptr[i]))
         i++;
     return i < line.len && line.ptr[i] == '-';
 }
@@ -280,24 +254,6 @@ static annal_status check_comments(const annal_pack *pack, struct text text, ann
 }
 
 /* ---- Sections, rule 3 ---- */
-
-bool annal__pack_is_field(annal_slice word)
-{
-    bool begins = true;
-    for (size_t i = 0; i < word.len; i++) {
-        char c = word.ptr[i];
-        if (c == ':' && i + 1 < word.len && word.ptr[i + 1] == ':' && !begins) {
-            begins = true;
-            i++;
-        } else if (isalpha((unsigned char)c) || c == '_' ||
-                   (isdigit((unsigned char)c) && !begins)) {
-            begins = false;
-        } else {
-            return false;
-        }
-    }
-    return !begins;
-}
 
 static bool is_reads(annal_slice word)
 {
@@ -526,35 +482,6 @@ annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_erro
         }
     }
     return status < 0 ? annal__fail(err, status, "cannot list the guards of a pack") : ANNAL_OK;
-}
-
-bool annal__pack_section_takes(const struct pack_section *section, annal_slice type)
-{
-    const char *at = section->types == NULL ? "" : section->types;
-    for (size_t len; (len = strlen(at)) > 0; at += len + 1) {
-        bool same = type.len >= len - 1 && memcmp(type.ptr, at, len - 1) == 0;
-        if (same && (at[len - 1] == '*' || (type.len == len && type.ptr[len - 1] == at[len - 1])))
-            return true;
-    }
-    return false;
-}
-
-static bool has_section(const annal_pack *pack, enum pack_section_kind kind)
-{
-    for (size_t i = 0; i < pack->section_count; i++)
-        if (pack->sections[i].kind == kind)
-            return true;
-    return false;
-}
-
-bool annal__pack_forgets(const annal_pack *pack)
-{
-    return has_section(pack, PACK_FORGET);
-}
-
-bool annal__pack_settles(const annal_pack *pack)
-{
-    return has_section(pack, PACK_SETTLE);
 }
 
 /* ---- Parsing and freeing ---- */

@@ -90,11 +90,38 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
  */
 annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_error *err);
 
-/* Return whether a section is for events of this type. */
-bool annal__pack_section_takes(const struct pack_section *section, annal_slice type);
+/* ---- pack_words.c ---- */
+
+/* Return whether a character separates words. */
+bool annal__pack_is_space(char c);
+
+/* Remove the next word from the beginning of a line, or a comma, or a sentence with its quotes;
+ * empty at the end. */
+annal_slice annal__pack_take_word(annal_slice *rest);
+
+/* Return whether a word is a path of file names, none of them hidden, with at most `stars`
+ * stars. */
+bool annal__pack_is_path(annal_slice word, unsigned stars);
 
 /* Return whether a word can be a field of data after the $ of a parameter: run::id. */
 bool annal__pack_is_field(annal_slice word);
+
+/* Return whether a word can be a session id, with at most one * in it. */
+bool annal__pack_is_glob(annal_slice word);
+
+/* Parse a number of at most eight digits. */
+bool annal__pack_parse_number(annal_slice word, uint32_t *out);
+
+/*
+ * Return whether a path, relative to the store, leads to a file of the store itself
+ * (events/, packs/, sessions.db, …). A * in its first name is replaced by star.
+ */
+bool annal__pack_path_is_kept(annal_slice path, annal_slice star);
+
+/* ---- pack_model.c ---- */
+
+/* Return whether a section is for events of this type. */
+bool annal__pack_section_takes(const struct pack_section *section, annal_slice type);
 
 /*
  * Return whether the pack has a `-- forget` section: a pack without this section is rebuilt if a
@@ -104,21 +131,6 @@ bool annal__pack_forgets(const annal_pack *pack);
 
 /* Return whether the pack has a `-- settle` section. */
 bool annal__pack_settles(const annal_pack *pack);
-
-/* Remove the next word from the beginning of a line, or a comma, or a sentence with its quotes;
- * empty at the end. */
-annal_slice annal__pack_take_word(annal_slice *rest);
-
-/* ---- pack_header.c ---- */
-
-/* Read the first line of a pack. */
-annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_error *err);
-
-/* Return whether a word can be a session id, with at most one * in it. */
-bool annal__pack_is_glob(annal_slice word);
-
-/* Parse a number of at most eight digits. */
-bool annal__pack_parse_number(annal_slice word, uint32_t *out);
 
 /*
  * Return whether the events of a session are fed to the pack. *out_star (may be NULL): the text
@@ -132,10 +144,16 @@ bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice 
 bool annal__pack_shares(const annal_pack *pack, annal_slice session);
 
 /*
- * Return whether a path, relative to the store, leads to a file of the store itself
- * (events/, packs/, sessions.db, …). A * in its first name is replaced by star.
+ * Return the name in SQL of the database of a pack at this path: state for state.db. Databases that
+ * users write are in folders of their own, and several may have the same file name, so their name
+ * in SQL is that of their pack, prose_agents. The caller frees it; NULL: memory ran out.
  */
-bool annal__pack_path_is_kept(annal_slice path, annal_slice star);
+char *annal__pack_stem(const annal_pack *pack, const char *path);
+
+/* ---- pack_header.c ---- */
+
+/* Read the first line of a pack. */
+annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_error *err);
 
 /* ---- pack_verbs.c ---- */
 

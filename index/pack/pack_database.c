@@ -541,17 +541,6 @@ static void lock_name(const annal_index *index, const char *path, char out[ANNAL
             *c = '_';
 }
 
-char *annal__pack_stem(const annal_pack *pack, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = pack->writable ? pack->name : slash == NULL ? path : slash + 1;
-    char *stem = annal__strndup(name, strcspn(name, "."));
-    for (char *c = stem; c != NULL && *c != '\0'; c++)
-        if (pack->writable && *c == '-')
-            *c = '_';
-    return stem;
-}
-
 static annal_status fill_database(annal_index *index, struct pack_database *database,
                                   const char *path, const char *star,
                                   const struct pack_slot *const *slots, size_t slot_count,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing the first line of a pack (rule 1 of pack.c), and matching sessions with its globs. */
+/* Parsing the first line of a pack (rule 1 of pack.c). */
 #include "index/pack/pack.h"
 
 #include "journal/base/alloc.h"
@@ -8,76 +8,6 @@
 
 #include <ctype.h>
 #include <string.h>
-
-static bool is_name_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
-}
-
-/*
- * Return whether a word is a path of file names, none of them hidden, with at most `stars` stars.
- */
-static bool is_path(annal_slice word, unsigned stars)
-{
-    if (word.len == 0 || word.len > 200)
-        return false;
-    char before = '/';
-    for (size_t i = 0; i < word.len; before = word.ptr[i++]) {
-        char c = word.ptr[i];
-        bool first = before == '/';
-        if (c == '*' && stars > 0)
-            stars--;
-        else if (c == '/' ? first : !is_name_char(c) || (first && !isalnum((unsigned char)c)))
-            return false;
-    }
-    return before != '/';
-}
-
-/*
- * First parts of relative paths that belong to the store itself, and may not be databases or
- * folders of a pack (rule 1 of pack.c).
- */
-static const char *const kept[] = {"events",    "commit",      "packs",     "locks",
-                                   "snapshots", "artifacts",   "cursors",   "leases",
-                                   "cluster",   "sessions.db", "search.db", "search.off"};
-
-bool annal__pack_path_is_kept(annal_slice path, annal_slice star)
-{
-    const char *slash = memchr(path.ptr, '/', path.len);
-    size_t len = slash == NULL ? path.len : (size_t)(slash - path.ptr);
-    const char *at = memchr(path.ptr, '*', len);
-    size_t before = at == NULL ? len : (size_t)(at - path.ptr);
-    size_t after = at == NULL ? 0 : len - before - 1;
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (strlen(kept[i]) == before + after + (at == NULL ? 0 : star.len) &&
-            memcmp(kept[i], path.ptr, before) == 0 &&
-            (at == NULL || ((star.len == 0 || memcmp(kept[i] + before, star.ptr, star.len) == 0) &&
-                            memcmp(kept[i] + before + star.len, at + 1, after) == 0)))
-            return true;
-    return false;
-}
-
-bool annal__pack_is_glob(annal_slice word)
-{
-    const char *star = memchr(word.ptr, '*', word.len);
-    if (word.len == 0 || word.len > ANNAL_SESSION_ID_BYTES_MAX)
-        return false;
-    for (size_t i = 0; i < word.len; i++)
-        if (!is_name_char(word.ptr[i]) && word.ptr + i != star)
-            return false;
-    return true;
-}
-
-bool annal__pack_parse_number(annal_slice word, uint32_t *out)
-{
-    *out = 0;
-    for (size_t i = 0; i < word.len; i++) {
-        if (!isdigit((unsigned char)word.ptr[i]))
-            return false;
-        *out = *out * 10 + (uint32_t)(word.ptr[i] - '0');
-    }
-    return word.len > 0 && word.len < 9;
-}
 
 /* The clauses that may follow FILE in the first line. */
 struct clauses {
@@ -109,7 +39,7 @@ static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *ou
          word = annal__pack_take_word(&rest)) {
         if (annal__slice_is(word, "in") && out->folder.len == 0) {
             out->folder = annal__pack_take_word(&rest);
-            if (!is_path(out->folder, 0))
+            if (!annal__pack_is_path(out->folder, 0))
                 return false;
         } else if (annal__slice_is(word, "sessions") && out->sessions.len == 0) {
             out->sessions = annal__pack_take_word(&rest);
@@ -159,13 +89,13 @@ annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_
     bool good = annal__slice_is(annal__pack_take_word(&rest), "--") &&
                 annal__slice_is(annal__pack_take_word(&rest), "pack");
     annal_slice name = annal__pack_take_word(&rest);
-    good = good && is_path(name, 0) && memchr(name.ptr, '/', name.len) == NULL;
+    good = good && annal__pack_is_path(name, 0) && memchr(name.ptr, '/', name.len) == NULL;
     good = good && annal__slice_is(annal__pack_take_word(&rest), "version");
     good = good && annal__pack_parse_number(annal__pack_take_word(&rest), &pack->version) &&
            pack->version > 0;
     good = good && annal__slice_is(annal__pack_take_word(&rest), "database");
     annal_slice database = annal__pack_take_word(&rest);
-    good = good && is_path(database, 1) && parse_clauses(pack, rest, &clauses);
+    good = good && annal__pack_is_path(database, 1) && parse_clauses(pack, rest, &clauses);
     if (!good)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "%s:1: a pack must begin with '-- pack NAME   version N   database FILE "
@@ -192,45 +122,4 @@ annal_status annal__pack_parse_header(annal_pack *pack, annal_slice line, annal_
         (clauses.cluster.len > 0 && pack->cluster == NULL))
         return annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", pack->file);
     return ANNAL_OK;
-}
-
-/* Return whether a glob matches a session. *out_star: the text that the * matches, or empty. */
-static bool glob_matches(annal_slice glob, annal_slice session, annal_slice *out_star)
-{
-    const char *star = memchr(glob.ptr, '*', glob.len);
-    size_t before = star == NULL ? glob.len : (size_t)(star - glob.ptr);
-    size_t after = star == NULL ? 0 : glob.len - before - 1;
-    if (session.len < before + after || (star == NULL && session.len != before) ||
-        memcmp(session.ptr, glob.ptr, before) != 0 ||
-        memcmp(session.ptr + session.len - after, glob.ptr + glob.len - after, after) != 0)
-        return false;
-    *out_star = (annal_slice){session.ptr + before, session.len - before - after};
-    return true;
-}
-
-bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star)
-{
-    annal_slice star = {session.ptr, 0};
-    if (pack->sessions != NULL) {
-        if (!glob_matches(annal_slice_of(pack->sessions), session, &star))
-            return false;
-        if (strchr(pack->database, '*') != NULL &&
-            (!is_path(star, 0) || (pack->folder == NULL &&
-                                   annal__pack_path_is_kept(annal_slice_of(pack->database), star))))
-            return false;
-    }
-    if (out_star != NULL)
-        *out_star = star;
-    return true;
-}
-
-bool annal__pack_shares(const annal_pack *pack, annal_slice session)
-{
-    if (pack->cluster == NULL)
-        return false;
-    annal_slice rest = annal_slice_of(pack->cluster), glob, star;
-    do
-        glob = annal__pack_take_word(&rest);
-    while (glob.len > 0 && !glob_matches(glob, session, &star));
-    return glob.len > 0;
 }

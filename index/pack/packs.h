@@ -221,13 +221,6 @@ annal_status annal__pack_take_in(struct pack_database *database, const struct pa
 annal_status annal__pack_empty(struct pack_database *database, struct pack_fill *fill,
                                int64_t deadline_us, annal_error *err);
 
-/*
- * Return the name in SQL of the database of a pack at this path: state for state.db. Databases that
- * users write are in folders of their own, and several may have the same file name, so their name
- * in SQL is that of their pack, prose_agents. The caller frees it; NULL: memory ran out.
- */
-char *annal__pack_stem(const annal_pack *pack, const char *path);
-
 /* Close the connection of a database until it is needed again, unless it is in use. */
 void annal__pack_rest(struct pack_database *database);
 
