@@ -168,6 +168,7 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
         "DELETE FROM session_directories WHERE session_id = ?1",
         "DELETE FROM session_sources WHERE session_id = ?1",
         "DELETE FROM source_events WHERE session_id = ?1",
+        "DELETE FROM log_recoveries WHERE session_id = ?1",
         "DELETE FROM usage_events WHERE session_id = ?1",
         "DELETE FROM usage WHERE session_id = ?1",
         "DELETE FROM price_settings WHERE session_id = ?1",

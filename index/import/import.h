@@ -14,6 +14,13 @@
 int annal__import_functions(sqlite3 *db);
 bool annal__import_function_exists(const char *name);
 
+/*
+ * The SQL function session_id(text): return text if it is a valid id, else an id derived from it,
+ * in id: its first characters, with _ for those that are not allowed, and a hash of the complete
+ * text, so that different texts have different ids.
+ */
+annal_slice annal__import_session_id(annal_slice given, char id[ANNAL_SESSION_ID_BYTES_MAX + 1]);
+
 /* Add the SQL function said(). Returns a result code of SQLite. */
 int annal__import_said(sqlite3 *db);
 

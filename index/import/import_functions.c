@@ -24,33 +24,35 @@ static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv
         sqlite3_result_int64(context, time_us);
 }
 
-/*
- * The SQL function session_id(text): return text if it is a valid id, else an id derived from it:
- * its first characters, with _ for those that are not allowed, and a hash of the complete text, so
- * that different texts have different ids.
- */
-static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
+annal_slice annal__import_session_id(annal_slice given, char id[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
-    (void)argc;
-    const char *text = (const char *)sqlite3_value_text(argv[0]);
-    if (text == NULL)
-        return;
-    annal_slice given = {text, (size_t)sqlite3_value_bytes(argv[0])};
-    if (annal_session_id_check(given, NULL) == ANNAL_OK) {
-        sqlite3_result_value(context, argv[0]);
-        return;
-    }
-    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     size_t len = 0;
+    if (annal_session_id_check(given, NULL) == ANNAL_OK)
+        return given;
     while (len < given.len && len < ANNAL_SESSION_ID_BYTES_MAX - 17) {
         char c = given.ptr[len];
         bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     (len > 0 && (c == '.' || c == '-'));
         id[len++] = fits ? c : '_';
     }
-    int tail = snprintf(id + len, sizeof id - len, "%s%016" PRIx64, len > 0 ? "-" : "",
-                        annal__hash(given.ptr, given.len, 0));
-    sqlite3_result_text(context, id, (int)len + tail, SQLITE_TRANSIENT);
+    int tail = snprintf(id + len, ANNAL_SESSION_ID_BYTES_MAX + 1 - len, "%s%016" PRIx64,
+                        len > 0 ? "-" : "", annal__hash(given.ptr, given.len, 0));
+    return (annal_slice){id, len + (size_t)tail};
+}
+
+static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    char own[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    if (text == NULL)
+        return;
+    annal_slice given = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    annal_slice id = annal__import_session_id(given, own);
+    if (id.ptr == text)
+        sqlite3_result_value(context, argv[0]);
+    else
+        sqlite3_result_text(context, id.ptr, (int)id.len, SQLITE_TRANSIENT);
 }
 
 /* Set a JSON result, passing the memory of the buffer to SQLite instead of a copy, because it can

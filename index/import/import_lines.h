@@ -74,6 +74,8 @@ struct annal_import {
     bool failed;
     annal_import_owner_fn owner;
     void *owner_arg;
+    annal_import_session_fn session;
+    void *session_arg;
 };
 
 /* The lines of a batch that were not skipped, and whether each yielded an event. */

@@ -182,10 +182,44 @@ static void sql_record_owner(sqlite3_context *context, int argc, sqlite3_value *
         sqlite3_result_text64(context, owner.ptr, owner.len, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
+static annal_slice text_of(sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    return (annal_slice){text, text != NULL ? (size_t)sqlite3_value_bytes(value) : 0};
+}
+
+static void sql_log_session(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    const annal_import *import = sqlite3_user_data(context);
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal_slice name = text_of(argv[0]);
+    if (name.ptr == NULL)
+        return;
+    name = annal__import_session_id(name, id);
+    if (import->session != NULL)
+        name = import->session(import->session_arg, name,
+                               argc > 1 ? text_of(argv[1]) : (annal_slice){0});
+    sqlite3_result_text64(context, name.ptr, name.len, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+/* Create the functions that ask the caller. Return a result code of SQLite. */
+static int create_functions(annal_import *import)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_INNOCUOUS;
+    int code = sqlite3_create_function(import->db, "record_owner", 2, flags, import,
+                                       sql_record_owner, NULL, NULL);
+    for (int count = 1; count <= 2 && code == SQLITE_OK; count++)
+        code = sqlite3_create_function(import->db, "log_session", count, flags, import,
+                                       sql_log_session, NULL, NULL);
+    return code;
+}
+
 static void take_owner(annal_import *import, const annal_import_source *source)
 {
     import->owner = source->owner;
     import->owner_arg = source->owner_arg;
+    import->session = source->session;
+    import->session_arg = source->session_arg;
 }
 
 static annal_status describe_source(annal_import *import, const annal_import_source *source,
@@ -269,9 +303,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
             SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
         annal__import_functions(import->db) != SQLITE_OK ||
-        annal__import_said(import->db) != SQLITE_OK ||
-        sqlite3_create_function(import->db, "record_owner", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
-                                import, sql_record_owner, NULL, NULL) != SQLITE_OK ||
+        annal__import_said(import->db) != SQLITE_OK || create_functions(import) != SQLITE_OK ||
         sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(import->db, annal__sql_turns, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) != SQLITE_OK) {
@@ -381,6 +413,7 @@ annal_status annal__import_again(annal_import *import, const annal_import_source
 {
     if (import->failed || import->single)
         return ANNAL_END;
+    take_owner(import, source); /* the section "-- once" may ask for the session */
     annal_status status = empty_tables(import, err);
     if (status == ANNAL_OK)
         status = describe_source(import, source, err);
@@ -395,7 +428,6 @@ annal_status annal__import_again(annal_import *import, const annal_import_source
     import->has_ids = false;
     import->recalled = 0;
     import->may_repeat = may_repeat(source);
-    take_owner(import, source);
     return status;
 }
 

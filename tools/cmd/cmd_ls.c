@@ -90,15 +90,17 @@ static const char listed[] =
 #define COUNTED                                                                                    \
     ", (SELECT sum(events) FROM event_counts n WHERE n.session_id = listed.session_id"             \
     "   AND " REQUEST_FAILED "),"                                                                  \
-    " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
-    "  AND type = 'import.unreadable'),"                                                           \
-    " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
-    "  AND type = 'import.unknown'), project, source_host, source_path,"                           \
-    " (SELECT state FROM source_states x WHERE x.session_id = listed.session_id),"                 \
-    " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < session_id) END,"                 \
-    " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id AND"                        \
-    "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END,"       \
-    " session_id IN (" GONE " AND value ->> 'copy')"
+    " " SESSION_UNREADABLE("listed.session_id") ", " SESSION_UNKNOWN(                              \
+        "listed.session_id") ", project, source_host, source_path,"                                \
+                             " (SELECT state FROM source_states x WHERE x.session_id = "           \
+                             "listed.session_id),"                                                 \
+                             " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < "        \
+                             "session_id) END,"                                                    \
+                             " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id "  \
+                             "AND"                                                                 \
+                             "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER " \
+                             "BY id LIMIT 1) END,"                                                 \
+                             " session_id IN (" GONE " AND value ->> 'copy')"
 
 static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place";
 

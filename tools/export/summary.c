@@ -120,6 +120,8 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     take_ends(summary, event);
     take_back(summary, event);
     supersede(summary, event);
+    if (event_is(event, "import.recovered"))
+        summary->recovered_seq = event->seq;
     summary->rests = event_rests(summary->rests, event);
     return ANNAL_OK;
 }
@@ -165,8 +167,9 @@ const char *summary_taken_back(const struct summary *summary, annal_slice turn_i
 
 bool summary_supersedes(const struct summary *summary, const annal_event *event)
 {
-    return event->seq < summary->superseded_seq && !event_is(event, "session.created") &&
-           !event_is(event, "session.updated");
+    return (event->seq < summary->superseded_seq && !event_is(event, "session.created") &&
+            !event_is(event, "session.updated")) ||
+           (event->seq < summary->recovered_seq && event_is(event, "import.unreadable"));
 }
 
 annal_slice summary_field(const struct summary *summary, enum session_field field)

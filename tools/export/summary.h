@@ -33,6 +33,7 @@ struct summary {
     /* seq of the last event telemetry.superseded; calls, turns and usage of earlier events do not
      * count */
     uint64_t superseded_seq;
+    uint64_t recovered_seq; /* seq of the last event import.recovered */
     /* seq of the event that began a turn without an event that ends it, which ended in an answer
      * and is therefore not in open; 0 if there is none */
     uint64_t answered_seq;
@@ -46,7 +47,8 @@ void summary_done(struct summary *summary);
 const char *summary_taken_back(const struct summary *summary, annal_slice turn_id);
 
 /* Return whether the event is left out: it is from telemetry, and the log of the session, which was
- * imported later, says the same (event telemetry.superseded). */
+ * imported later, says the same (event telemetry.superseded); or it is an unreadable line of a
+ * document that was whole later (event import.recovered). */
 bool summary_supersedes(const struct summary *summary, const annal_event *event);
 
 /* Return a field as raw JSON; empty if unknown. */

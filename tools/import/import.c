@@ -279,6 +279,8 @@ static annal_status import_lines(struct import_job *job, enum import_until until
         status = annal__import_end(job->import, take_end, job, err);
     if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
         status = import_note_unknown(job, err);
+    if (status >= 0 && until == IMPORT_LAST && !stopped && job->is_whole && !job->is_log)
+        status = import_note_recovered(job, err);
     /* free the empty buffer, because the next bytes may arrive much later */
     if (job->read.len == 0)
         annal__buf_done(&job->read);
@@ -431,6 +433,8 @@ static annal_status open_importer(struct import_job *job, const struct importer 
     if (options != NULL && options->owners != NULL) {
         source.owner = owners_find;
         source.owner_arg = options->owners;
+        source.session = log_session_find;
+        source.session_arg = job;
     }
     struct buf session = {0};
     annal_import_option *all = annal__realloc_array(NULL, given + 4, sizeof *all);
@@ -540,6 +544,7 @@ void import_close(struct import_job *job)
     annal__buf_done(&job->pending.bytes);
     annal__free(job->lines);
     places_done(&job->places);
+    log_sessions_done(&job->log_sessions);
     annal__free(job->path);
     import_report_done(&job->report);
     annal__free(job);

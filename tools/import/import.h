@@ -27,7 +27,10 @@ struct import_report {
         bool left_out; /* whether the session was deleted, and is left out: options.deleted */
         /* id of the event that names this log as a source of the session; empty if it is known */
         char new_source[24];
-        char journal[33];      /* id of the session's journal, for import_copy() */
+        char journal[33]; /* id of the session's journal, for import_copy() */
+        /* numbers of the events import.unreadable and import.unknown of this log in the store
+         * since the last import.recovered, and of those */
+        uint64_t torn, foreign, recoveries;
         uint64_t own, unknown; /* the counts own and unknown below, for this session only */
         /* sessions that received events of this file, in the order of their first events */
     } * sessions;

@@ -81,15 +81,34 @@ static annal_status recall(struct import_job *job, annal_slice session, annal_sl
     return ANNAL_OK;
 }
 
-static annal_status read_known(struct import_job *job, annal_slice session, int64_t *out_last_us,
-                               annal_error *err)
+/* Count what an import of this log could not read (import_note_recovered()). */
+static void count_torn(const struct import_job *job, struct import_session *session,
+                       const annal_event *event)
 {
+    bool unreadable = annal__slice_is(event->type, "import.unreadable");
+    if (annal__slice_is(event->type, "import.recovered")) {
+        session->torn = session->foreign = 0;
+        session->recoveries++;
+    } else if (unreadable || annal__slice_is(event->type, "import.unknown")) {
+        const char *slash = strrchr(job->path, '/');
+        annal_slice file = annal__json_inside(annal__json_member(event->data, "source.file"));
+        bool own = annal__slice_is(file, slash != NULL ? slash + 1 : job->path);
+        session->torn += own && unreadable;
+        session->foreign += own && !unreadable;
+    }
+}
+
+static annal_status read_known(struct import_job *job, struct import_session *into,
+                               int64_t *out_last_us, annal_error *err)
+{
+    annal_slice session = annal_slice_of(into->id);
     annal_cursor *cursor = NULL;
     annal_event event = {0};
     char directory[DIRECTORY_ID_BYTES], source[SOURCE_ID_BYTES];
     annal_status status = annal_cursor_open(job->store, session, 1, &cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
+    into->torn = into->foreign = into->recoveries = 0;
     while (status >= 0) {
         status = annal_cursor_next(cursor, &event, err);
         if (status == ANNAL_END)
@@ -104,6 +123,8 @@ static annal_status read_known(struct import_job *job, annal_slice session, int6
             status = annal__import_remember(job->import, session, annal_slice_of(source), err);
         if (status == ANNAL_OK)
             status = recall(job, session, event.type, event.id, event.ts_us, event.data, err);
+        if (status == ANNAL_OK)
+            count_torn(job, into, &event);
         *out_last_us = status == ANNAL_OK ? event.ts_us : *out_last_us;
     }
     annal_cursor_close(cursor);
@@ -157,12 +178,14 @@ static annal_slice piece_of(const struct pending *pending, size_t at, size_t len
 }
 
 /* Remove the events that the session contains already. */
-static annal_status drop_known(struct import_job *job, annal_slice session, annal_error *err)
+static annal_status drop_known(struct import_job *job, annal_error *err)
 {
     struct pending *pending = &job->pending;
+    struct import_session *into = &job->report.sessions[pending->session];
+    annal_slice session = annal_slice_of(into->id);
     size_t kept = 0;
     int64_t last_us = 0;
-    annal_status status = read_known(job, session, &last_us, err);
+    annal_status status = read_known(job, into, &last_us, err);
     for (size_t i = 0; i < pending->count && status >= 0; i++) {
         struct waiting event = pending->events[i];
         bool known = false;
@@ -242,7 +265,7 @@ annal_status import_flush(struct import_job *job, annal_error *err)
         status = append_pending(job, writer, err);
         if (status != ANNAL_ERR_CONFLICT || tries == APPEND_TRIES)
             break;
-        status = drop_known(job, session, err);
+        status = drop_known(job, err);
         if (status >= 0 && pending->count == 0)
             break;
     }
@@ -466,6 +489,32 @@ annal_status import_note_unknown(struct import_job *job, annal_error *err)
     return status;
 }
 
+annal_status import_note_recovered(struct import_job *job, annal_error *err)
+{
+    char id[48];
+    struct buf data = {0};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < job->report.session_count && status >= 0; i++) {
+        const struct import_session *session = &job->report.sessions[i];
+        if (session->torn + session->foreign == 0 || import_is_unknown(&job->report))
+            continue;
+        annal__buf_clear(&data);
+        status = annal__buf_printf(&data, "{\"lines\":%" PRIu64 ",\"layouts\":%" PRIu64 "}",
+                                   session->torn, session->foreign);
+        snprintf(id, sizeof id, "import.recovered.%" PRIu64, session->recoveries + 1);
+        const annal_import_event event = {.session = annal_slice_of(session->id),
+                                          .draft = {.type = ANNAL_SLICE("import.recovered"),
+                                                    .id = annal_slice_of(id),
+                                                    .data = annal__buf_slice(&data),
+                                                    .ts_us = 1},
+                                          .line = job->number};
+        status = status < 0 ? annal__fail(err, status, "import: out of memory")
+                            : import_take_event(job, &event, err);
+    }
+    annal__buf_done(&data);
+    return status;
+}
+
 /* ---- Events ---- */
 
 /* Store the long strings of the line as artifacts of the event's session, and also long strings of
@@ -495,6 +544,25 @@ static int64_t possible_time(int64_t ts_us)
     return ts_us < TIME_LEAST_US || ts_us > latest_us ? 1 : ts_us;
 }
 
+/* Add the source of the session to the data of its event. */
+static annal_status say_source(struct import_job *job, annal_slice session, struct waiting *waiting)
+{
+    struct buf *bytes = &job->pending.bytes;
+    const struct log_session *named = log_session_of(job, session);
+    annal_status status =
+        file_time_say_source(bytes, job->path, &waiting->data, &waiting->data_len);
+    annal_slice data = {bytes->ptr + waiting->data, waiting->data_len};
+    if (status >= 0 && named != NULL && annal__json_member(data, "source_host").len > 0 &&
+        annal__json_member(data, "source_keys").len == 0) {
+        bytes->len--; /* the closing brace */
+        status = log_session_say(job, named, bytes);
+        if (status >= 0)
+            status = annal__buf_append(bytes, "}", 1);
+        waiting->data_len = bytes->len - waiting->data;
+    }
+    return status;
+}
+
 static annal_status add_waiting(struct import_job *job, const annal_import_event *event,
                                 int64_t ts_us, size_t session, annal_slice data, annal_error *err)
 {
@@ -517,8 +585,7 @@ static annal_status add_waiting(struct import_job *job, const annal_import_event
         status = keep(&pending->bytes, data, &waiting->data, &waiting->data_len);
     if (status >= 0 && (annal__slice_is(event->draft.type, "session.created") ||
                         annal__slice_begins(event->draft.id, SOURCE_ID)))
-        status =
-            file_time_say_source(&pending->bytes, job->path, &waiting->data, &waiting->data_len);
+        status = say_source(job, event->session, waiting);
     if (status < 0)
         return annal__fail(err, status, "import: out of memory");
     pending->count++;
@@ -621,7 +688,7 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         int64_t *last_us = &job->report.sessions[index].last_us;
         status = is_shared(job)
                      ? owners_read(job->options->owners, job->store, event->session, last_us, err)
-                     : read_known(job, event->session, last_us, err);
+                     : read_known(job, &job->report.sessions[index], last_us, err);
         /* a text belongs to a log, and gets the time of the session's last event */
         if (job->is_text)
             job->last_us = *last_us;

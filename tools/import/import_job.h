@@ -5,6 +5,7 @@
 
 #include "journal/base/buf.h"
 #include "tools/import/import.h"
+#include "tools/import/log_session.h"
 #include "tools/import/long_strings.h"
 #include "tools/import/places.h"
 
@@ -97,6 +98,7 @@ struct import_job {
     size_t line_count;
     size_t line_bytes;
 
+    struct log_sessions log_sessions;
     struct places places; /* hash table of report.sessions, by id */
     struct pending pending;
 };
@@ -107,6 +109,10 @@ annal_status import_take_event(void *job, const annal_import_event *event, annal
 
 /* At the end of a log with an unknown layout, append an event import.unknown to its sessions. */
 annal_status import_note_unknown(struct import_job *job, annal_error *err);
+
+/* At the end of a document that is whole, append an event import.recovered to the sessions in which
+ * an earlier import of it, then incomplete, left lines that it could not read. */
+annal_status import_note_recovered(struct import_job *job, annal_error *err);
 
 /* Append the events of `pending`, and empty it. */
 annal_status import_flush(struct import_job *job, annal_error *err);

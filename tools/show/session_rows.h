@@ -93,22 +93,34 @@ enum {
     " c.cost_usd AS total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"        \
     " s.parent_session_id, f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq,"   \
     " coalesce(s.title, p.title) AS title, s.time_from, c.computed_cost_usd, c.costed_tokens"
+/* numbers of unreadable lines and unknown layouts of the logs of a session, without those of
+ * documents that were whole later */
+#define SESSION_FAULTS(id, type, column)                                                           \
+    "(SELECT events - (SELECT coalesce(sum(" column "), 0) FROM log_recoveries r"                  \
+    " WHERE r.session_id = " id ") FROM event_counts n WHERE n.session_id = " id                   \
+    " AND n.type = '" type "')"
+#define SESSION_UNREADABLE(id) SESSION_FAULTS(id, "import.unreadable", "lines")
+#define SESSION_UNKNOWN(id)    SESSION_FAULTS(id, "import.unknown", "layouts")
 /* further columns that are shown for a single session */
 #define SESSION_MORE                                                                               \
     ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
     " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens,"                               \
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
     "  AND " REQUEST_FAILED ") AS failed_requests,"                                                \
-    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
-    "  AND type = 'import.unreadable') AS unreadable_lines,"                                       \
-    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
-    "  AND type = 'import.unknown') AS unknown_layouts,"                                           \
-    " (SELECT source_host FROM session_latest_sources o WHERE o.session_id = s.id) AS "            \
-    "source_host,"                                                                                 \
-    " (SELECT source_path FROM session_latest_sources o WHERE o.session_id = s.id) AS "            \
-    "source_path,"                                                                                 \
-    " (SELECT state FROM source_states o WHERE o.session_id = s.id) AS source_state,"              \
-    " (SELECT noticed_at FROM source_states o WHERE o.session_id = s.id) AS source_noticed_at"
+    " coalesce(" SESSION_UNREADABLE(                                                               \
+        "s.id") ", 0) AS unreadable_lines,"                                                        \
+                " coalesce(" SESSION_UNKNOWN(                                                      \
+                    "s.id") ", 0) AS unknown_layouts,"                                             \
+                            " (SELECT source_host FROM session_latest_sources o WHERE "            \
+                            "o.session_id = s.id) AS "                                             \
+                            "source_host,"                                                         \
+                            " (SELECT source_path FROM session_latest_sources o WHERE "            \
+                            "o.session_id = s.id) AS "                                             \
+                            "source_path,"                                                         \
+                            " (SELECT state FROM source_states o WHERE o.session_id = s.id) AS "   \
+                            "source_state,"                                                        \
+                            " (SELECT noticed_at FROM source_states o WHERE o.session_id = s.id) " \
+                            "AS source_noticed_at"
 #define SESSION_PARENTS                                                                            \
     " LEFT JOIN forks f ON f.session_id = s.id"                                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"

@@ -53,6 +53,10 @@
  *       '<name>' is '<name a="b">', too. A block in tags that no view lists also counts as a text
  *       of the agent, if the tags' lower-case name has - or _ and the closing tag ends a line, and
  *       the message has other words
+ *   log_session(name), log_session(name, content)
+ *       the session of a log that has no id of its own: session_id(name), or another id if the
+ *       store has a session of that name with another log. content identifies what the log has
+ *       about this session, if it has several: the hash of a line
  *   record_owner(origin, session)
  *       the session that owns the record with the identity origin (given by the source, unique in
  *       the world): another session, from which this line was copied, or session itself. The event
@@ -137,6 +141,12 @@ typedef struct annal_import_option {
  */
 typedef annal_slice (*annal_import_owner_fn)(void *arg, annal_slice origin, annal_slice session);
 
+/*
+ * Return the session of the log whose name is `name`, a valid session id; content is empty, or
+ * identifies the part of the log about this session. The result is valid until the next call.
+ */
+typedef annal_slice (*annal_import_session_fn)(void *arg, annal_slice name, annal_slice content);
+
 typedef struct annal_import_source {
     const char *kind; /* format of the log: "claude-code" */
     const char *file; /* file name of the log, without its directory */
@@ -148,6 +158,10 @@ typedef struct annal_import_source {
      * owns the record */
     annal_import_owner_fn owner;
     void *owner_arg;
+    /* function that the SQL function log_session() calls; NULL: the session is named after the
+     * log */
+    annal_import_session_fn session;
+    void *session_arg;
 } annal_import_source;
 
 /*

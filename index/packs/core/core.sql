@@ -143,6 +143,16 @@ CREATE TABLE source_events (
     PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
+-- Documents that an import found incomplete, and a later import whole: how many of the session's
+-- events import.unreadable and import.unknown before it no longer tell of the log.
+CREATE TABLE log_recoveries (
+    session_id    TEXT NOT NULL,
+    seq           INTEGER NOT NULL,
+    lines         INTEGER NOT NULL,
+    layouts       INTEGER NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
+
 -- A log of a session to which something happened; gone: it was deleted, and has not returned.
 CREATE VIEW source_logs AS
     SELECT session_id, path, max(kind) AS kind, sum(what = 'deleted') > sum(what = 'returned') AS gone,

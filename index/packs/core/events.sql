@@ -25,6 +25,7 @@ WHERE COALESCE($source_host, $source_path) GLOB '?*';
 INSERT OR IGNORE INTO record_origins
 SELECT :session, CASE $source::kind WHEN 'otel-logs' THEN 'telemetry ' ELSE 'log ' END || :session
 WHERE $source::kind IN ('claude-code', 'codex', 'gemini-cli', 'otel-logs');
+INSERT OR IGNORE INTO record_origins SELECT :session, value FROM json_each($source_keys);
 
 -- on telemetry.superseded
 DELETE FROM tool_calls WHERE session_id = :session;
@@ -40,6 +41,10 @@ INSERT INTO source_events (session_id, seq, what, path, kind, generation, bytes_
                            noticed_at)
 VALUES (:session, :seq, substr(:type, 8), $path, $kind, $generation, $bytes_before, $bytes_after,
         COALESCE(annal_time($noticed_at), :ts));
+
+-- on import.recovered
+INSERT INTO log_recoveries (session_id, seq, lines, layouts)
+VALUES (:session, :seq, COALESCE($lines, 0), COALESCE($layouts, 0));
 
 -- on session.updated
 UPDATE sessions SET
@@ -64,6 +69,7 @@ WHERE COALESCE($set::working_directory, $working_directory) GLOB '?*';
 INSERT INTO session_sources (session_id, seq, source_host, source_path)
 SELECT :session, :seq, $source_host, $source_path
 WHERE COALESCE($source_host, $source_path) GLOB '?*';
+INSERT OR IGNORE INTO record_origins SELECT :session, value FROM json_each($source_keys);
 
 -- on session.status_changed
 UPDATE sessions SET status = COALESCE($to, status) WHERE id = :session;
@@ -99,6 +105,7 @@ DELETE FROM usage_events WHERE session_id = :session;
 DELETE FROM session_directories WHERE session_id = :session;
 DELETE FROM session_sources WHERE session_id = :session;
 DELETE FROM source_events WHERE session_id = :session;
+DELETE FROM log_recoveries WHERE session_id = :session;
 DELETE FROM usage WHERE session_id = :session;
 DELETE FROM record_origins WHERE session_id = :session;
 DELETE FROM price_settings WHERE session_id = :session;

@@ -3,11 +3,13 @@
  * Logs that repeat each other, take turns back, or name several sources of tokens:
  * tests/data/copies has a small log for each.
  */
+#include "journal/base/buf.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define FILES_MAX 2
 
@@ -230,6 +232,95 @@ START_TEST(a_prompt_that_telemetry_and_a_later_log_contain_is_shown_and_found_on
 }
 END_TEST
 
+/* ---- Logs that have no id of their own ---- */
+
+/* Write a log of autogen to DIRECTORY/1.json: the first `count` messages of a talk whose answers
+ * end with `end`. */
+static const char *write_talk(const char *directory, int count, const char *end)
+{
+    static char path[600];
+    struct buf text = {0};
+    snprintf(path, sizeof path, "%s/%s", cli.dir.path, directory);
+    (void)mkdir(path, 0700);
+    annal__buf_printf(&text, "{\n\"question\": \"%s\",\n\"history\": [", end);
+    for (int i = 0; i < count; i++)
+        annal__buf_printf(&text,
+                          "%s{\"content\": \"message %d%s\", \"role\": \"%s\", "
+                          "\"name\": \"Ada\"}\n",
+                          i > 0 ? "," : "", i, i > 1 ? end : "", i % 2 == 0 ? "user" : "assistant");
+    annal__buf_printf(&text, "],\n\"mistake_agent\": \"Ada\"\n}\n");
+    strcat(path, "/1.json");
+    file_write(path, text.ptr, text.len);
+    annal__buf_done(&text);
+    return path;
+}
+
+/* The sessions are those of the list, "ID MESSAGES" each; * stands for the end of an id. */
+static void assert_talks(const char *wanted)
+{
+    DONE(&cli, "sql", "--format", "csv",
+         "SELECT group_concat(CASE WHEN length(s.id) > 1 THEN substr(s.id, 1, 2) || '*' ELSE s.id "
+         "END || ' ' || (SELECT count(*) FROM events e WHERE e.session_id = s.id AND type = "
+         "'message.added'), ',') FROM (SELECT id FROM sessions ORDER BY id) s");
+    ck_assert_msg(strstr(cli.out, wanted) != NULL, "no '%s' in %s", wanted, cli.out);
+    DONE(&cli, "verify");
+}
+
+START_TEST(two_logs_with_one_name_are_two_sessions_and_a_log_read_again_is_one)
+{
+    DONE(&cli, "import", "autogen", write_talk("one", 4, " of one"));
+    DONE(&cli, "import", "autogen", write_talk("two", 4, " of two"));
+    assert_talks("1 4,1-* 4");
+    DONE(&cli, "import", "autogen", write_talk("one", 6, " of one"));
+    DONE(&cli, "import", "autogen", write_talk("two", 8, " of two"));
+    DONE(&cli, "import", "autogen", write_talk("one", 6, " of one"), "--recheck");
+    assert_talks("1 6,1-* 8");
+}
+END_TEST
+
+START_TEST(a_copy_of_a_log_without_an_id_is_the_same_session)
+{
+    DONE(&cli, "import", "autogen", write_talk("one", 4, ""));
+    DONE(&cli, "import", "autogen", write_talk("copy", 4, ""));
+    DONE(&cli, "import", "autogen", write_talk("longer", 6, ""));
+    DONE(&cli, "import", "autogen", write_talk("shorter", 2, ""));
+    assert_talks("1 6");
+}
+END_TEST
+
+START_TEST(a_log_without_an_id_that_was_moved_is_the_same_session_and_another_is_not)
+{
+    DONE(&cli, "import", "autogen", write_talk("one", 4, ""));
+    ck_assert_int_eq(remove(write_talk("one", 4, "")), 0);
+    DONE(&cli, "import", "autogen", write_talk("moved", 6, ""));
+    assert_talks("1 6");
+    DONE(&cli, "import", "autogen", write_talk("two", 4, " of two"));
+    ck_assert_int_eq(remove(write_talk("two", 4, " of two")), 0);
+    DONE(&cli, "import", "autogen", write_talk("two-moved", 4, " of two"));
+    assert_talks("1 6,1-* 4");
+}
+END_TEST
+
+START_TEST(two_lines_for_one_task_are_two_sessions_in_two_logs)
+{
+    static const char run[] =
+        "{\"task_id\":0,\"trial\":0,\"reward\":1,\"traj\":[{\"role\":\"user\","
+        "\"content\":\"%s\"}]}\n";
+    static const char *const runs[][2] = {{"one", "first"}, {"two", "second"}, {"copy", "first"}};
+    char path[600], line[200];
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(path, sizeof path, "%s/%s", cli.dir.path, runs[i][0]);
+        (void)mkdir(path, 0700);
+        strcat(path, "/results.jsonl");
+        snprintf(line, sizeof line, run, runs[i][1]);
+        file_write(path, line, strlen(line));
+        DONE(&cli, "import", "tau-bench", path);
+    }
+    DONE(&cli, "sql", "--format", "csv", "SELECT count(*), sum(total_turns) FROM sessions");
+    ck_assert_ptr_nonnull(strstr(cli.out, "2,2"));
+}
+END_TEST
+
 Suite *suite_copies(void)
 {
     Suite *suite = suite_create("copies");
@@ -245,5 +336,9 @@ Suite *suite_copies(void)
                         sizeof takens / sizeof *takens);
     tcase_add_test(tc, a_transcript_folds_and_a_search_hit_marks_turns_that_were_taken_back);
     tcase_add_test(tc, a_prompt_that_telemetry_and_a_later_log_contain_is_shown_and_found_once);
+    tcase_add_test(tc, two_logs_with_one_name_are_two_sessions_and_a_log_read_again_is_one);
+    tcase_add_test(tc, a_copy_of_a_log_without_an_id_is_the_same_session);
+    tcase_add_test(tc, a_log_without_an_id_that_was_moved_is_the_same_session_and_another_is_not);
+    tcase_add_test(tc, two_lines_for_one_task_are_two_sessions_in_two_logs);
     return suite;
 }

@@ -36,7 +36,7 @@ SELECT max(CASE WHEN json ->> '$.at' = '$' AND json ->> '$.value.schema_version'
 CREATE TABLE sessions (session TEXT PRIMARY KEY, parent TEXT, agent TEXT, model TEXT, made INTEGER, turn TEXT, turns INTEGER, rest_ts INTEGER,
                        rest_n INTEGER, total TEXT, spoke INTEGER) WITHOUT ROWID;
 CREATE TABLE file (session TEXT, ts INTEGER);
-INSERT INTO file SELECT session_id(stem), 1 FROM source;
+INSERT INTO file SELECT log_session(stem), 1 FROM source;
 CREATE TABLE out (session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE TABLE now (main TEXT, n INTEGER, session TEXT, source TEXT, copied INTEGER, j TEXT);
 

@@ -9,7 +9,7 @@
 -- team or an agent, and documents with a history, such as Who&When. docs/events.md lists the
 -- resulting events; annal/import.h describes the tables that an importer can read.
 --
---  (1) The session is named after the file. A message has the time in its created_at, else the time
+--  (1) The session is named after the file (log_session). A message has the time in its created_at, else the time
 --      of the message before. The session's created_at follows in a session.updated once a time is
 --      known.
 --  (2) A message is message.added. Its role is user for messages of a user or human, except tool
@@ -43,7 +43,7 @@ SELECT max(CASE
 -- once
 -- code: the call of the code that was generated last and not executed yet.
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, code TEXT, turn TEXT, count INTEGER);
-INSERT INTO file SELECT session_id(stem), 1, 0, NULL, NULL, 0 FROM source;
+INSERT INTO file SELECT log_session(stem), 1, 0, NULL, NULL, 0 FROM source;
 CREATE TABLE turns (session TEXT, turn TEXT, n INTEGER, PRIMARY KEY (session, turn)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns come first: SQLite reads them without the columns after them.

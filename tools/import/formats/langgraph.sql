@@ -57,7 +57,7 @@ checkpoint_migrations: 1
 
 -- once
 CREATE TABLE file (stem TEXT, ts INTEGER, stage TEXT);
-INSERT INTO file SELECT stem, 1, '' FROM source;
+INSERT INTO file SELECT CASE container WHEN 'sqlite' THEN stem ELSE log_session(stem) END, 1, '' FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, ts INTEGER, parent TEXT) WITHOUT ROWID;
 -- The last checkpoint of each session, and its turns.
 CREATE TABLE lasts (session TEXT PRIMARY KEY, checkpoint TEXT, forked INTEGER) WITHOUT ROWID;

@@ -9,7 +9,7 @@
 -- docs/events.md lists the resulting events; annal/import.h describes the tables that an importer
 -- can read.
 --
---  (1) The session is the instance in the document, else the file. A message has the time of its
+--  (1) The session is the instance in the document, else the file (log_session). A message has the time of its
 --      response, else the time of the message before. The session's created_at follows in a
 --      session.updated once a time is known.
 --  (2) The model's answer is message.added; the command in it (the block of bash, or tool calls) is
@@ -40,7 +40,7 @@ CREATE VIEW failures (pattern, seen_in) AS VALUES
 CREATE TABLE sums (cost REAL, line TEXT);
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER, call TEXT, model TEXT);
 INSERT INTO file
-SELECT session_id(CASE WHEN stem LIKE '%.traj' THEN substr(stem, 1, length(stem) - 5) ELSE stem END), 1, 0, NULL, NULL
+SELECT log_session(CASE WHEN stem LIKE '%.traj' THEN substr(stem, 1, length(stem) - 5) ELSE stem END), 1, 0, NULL, NULL
 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns come first: SQLite reads them without the columns after them.
@@ -67,7 +67,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                           instr(j ->> '$.value.content', '```bash' || char(10)) + 8) AS t)) END
     FROM source, (SELECT NEW.json AS j);
     UPDATE file SET
-        session = coalesce((SELECT session_id(v ->> '$.instance_id') FROM now WHERE main = 'meta'), session),
+        session = coalesce((SELECT log_session(v ->> '$.instance_id') FROM now WHERE main = 'meta'), session),
         model = coalesce((SELECT v ->> '$.info.config.model.model_name' FROM now WHERE main = 'meta'), model),
         ts = coalesce((SELECT CAST(coalesce(v ->> '$.extra.response.created', v ->> '$.extra.timestamp') AS REAL) * 1000000
                        FROM now WHERE v ->> '$.extra.response.created' > 0 OR v ->> '$.extra.timestamp' > 0), ts);

@@ -56,7 +56,7 @@ CREATE VIEW added (begins, ends) AS VALUES
 
 CREATE TABLE file (base TEXT, session TEXT, ts INTEGER, zone TEXT, last INTEGER, listed INTEGER, turn TEXT);
 INSERT INTO file
-SELECT session_id(CASE container WHEN 'directory' THEN file ELSE stem END), NULL, 1,
+SELECT CASE container WHEN 'directory' THEN session_id(file) ELSE log_session(stem) END, NULL, 1,
        coalesce((SELECT value FROM options WHERE name = 'timezone'), ''), -1, 0, NULL FROM source;
 UPDATE file SET session = base;
 CREATE TABLE made (session TEXT PRIMARY KEY, dated INTEGER) WITHOUT ROWID;
@@ -91,7 +91,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                       AND (json_type(NEW.json, '$.at') = 'text' OR json_type(NEW.json, '$.file') = 'text')
                   THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
     UPDATE file SET session = CASE (SELECT main FROM now)
-        WHEN 'run' THEN session_id((SELECT v ->> '$.instance_id' FROM now))
+        WHEN 'run' THEN log_session((SELECT v ->> '$.instance_id' FROM now), NEW.hash)
         WHEN 'state' THEN coalesce(session_id(nullif((SELECT v ->> '$.id' FROM now), '')), session) ELSE session END;
     -- The file name of an event contains its number.
     UPDATE now SET gap = (SELECT CAST(substr(j ->> '$.file', instr(j ->> '$.file', 'event-') + 6) AS INTEGER) - f.last - 1 FROM file f)

@@ -9,7 +9,7 @@
 -- input (history), and the outcome (info). docs/events.md lists the resulting events;
 -- annal/import.h describes the tables that an importer can read.
 --
---  (1) The session is named after the file. The log has no times.
+--  (1) The session is named after the file (log_session). The log has no times.
 --  (2) A step is the model's answer (message.added), its action (tool.called; the tool is the first
 --      word of the action) and the result (tool.returned).
 --  (3) The history repeats the steps: from it, the first messages of the system and the user are
@@ -41,7 +41,7 @@ CREATE VIEW failures (pattern, seen_in) AS VALUES
     ('Your bash command contained syntax errors and was NOT executed*', '1.0');
 
 CREATE TABLE file (session TEXT, made INTEGER, asked INTEGER);
-INSERT INTO file SELECT session_id(stem), 0, 0 FROM source;
+INSERT INTO file SELECT log_session(stem), 0, 0 FROM source;
 -- The data of the event of the sums.
 CREATE TABLE sums (usage TEXT);
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);

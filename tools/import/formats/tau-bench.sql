@@ -7,7 +7,7 @@
 -- conversation in traj. docs/events.md lists the resulting events; annal/import.h describes the
 -- tables that an importer can read.
 --
---  (1) Each run is a session, named after the file, the task (else the line) and the trial. The log
+--  (1) Each run is a session (log_session), named after the file, the task (else the line) and the trial. The log
 --      has no times.
 --  (2) session.created contains the run, without its conversation, under "extra".
 --  (3) A user's message begins a turn. A run has its reward once it is over, so its last turn has
@@ -33,10 +33,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM messages;
     INSERT INTO now (v, source, session, main)
     SELECT v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
-           session_id(stem || CASE WHEN json_type(v, '$.traj') = 'array'
-                              THEN coalesce('-task-' || (v ->> '$.task_id'), '-line-' || NEW.n)
-                                   || coalesce('-trial-' || (v ->> '$.trial'), '')
-                              ELSE '' END),
+           CASE WHEN json_type(v, '$.traj') = 'array'
+                THEN log_session(stem || coalesce('-task-' || (v ->> '$.task_id'), '-line-' || NEW.n)
+                                 || coalesce('-trial-' || (v ->> '$.trial'), ''), NEW.hash)
+                ELSE log_session(stem) END,
            CASE WHEN v IS NULL THEN 'unreadable' WHEN json_type(v, '$.traj') = 'array' THEN 'run' ELSE 'record' END
     FROM source, (SELECT CASE WHEN json_type(NEW.json, '$.at') = 'text' THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
     INSERT INTO messages
