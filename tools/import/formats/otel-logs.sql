@@ -24,6 +24,8 @@
 --      If the log is imported later, its importer supersedes the events of these log records.
 --  (7) The Gemini CLI reports each response twice: its event of the GenAI conventions becomes
 --      import.record.
+--  (8) A response may also be a span (otel.sql): its usage has the same id and origin, so it counts
+--      once. Its record is an import.record.
 
 -- detect
 SELECT max(CASE WHEN json_type(v, '$.resourceLogs') = 'array' THEN 99 ELSE 0 END)
@@ -41,7 +43,7 @@ CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 -- The records of the line: a has its attributes as an object, r the attributes of its resource;
 -- class is its kind.
 CREATE TABLE records (i INTEGER PRIMARY KEY, name TEXT, ts INTEGER, session TEXT, class TEXT, key TEXT, agent TEXT,
-                      s TEXT, a TEXT, r TEXT, body TEXT, id TEXT, source TEXT);
+                      s TEXT, a TEXT, r TEXT, body TEXT, id TEXT, source TEXT, span TEXT, usage TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -94,7 +96,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                           a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."output_tokens"', a ->> '$."output_token_count"',
                           a ->> '$."gen_ai.usage.output_tokens"') IS NOT NULL THEN 'usage'
         ELSE 'other' END;
+    UPDATE records SET span = (s ->> '$.traceId') || '.' || (s ->> '$.spanId')
+    WHERE class = 'usage' AND name GLOB 'gen_ai.*' AND s ->> '$.traceId' <> '' AND s ->> '$.spanId' <> '';
+    UPDATE records SET usage = coalesce('response.' || nullif(a ->> '$."gen_ai.response.id"', ''), span) || '.usage'
+    WHERE class = 'usage' AND name GLOB 'gen_ai.*';
     UPDATE records SET source = (SELECT CASE
+        WHEN span IS NOT NULL THEN substr(source, 1, length(source) - 1) || CASE
+            WHEN record_owner('otel ' || span, session) <> session THEN ',"copied":true}' ELSE ',"origin":' || json_text('otel ' || span) || '}' END
         WHEN class = 'other' OR session <> (SELECT home FROM file) OR ts <= 1 THEN source
         ELSE substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel-logs ' || substr(id, 1, 400)) || CASE
             WHEN record_owner('otel-logs ' || substr(id, 1, 400), session) <> session THEN ',"copied":true}' ELSE '}' END
@@ -121,10 +129,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE sessions SET titled = 1 WHERE session IN (SELECT session FROM out WHERE type = 'session.updated');
 
     INSERT INTO out
-    SELECT NEW.row, i, 2, session, CASE class WHEN 'tool' THEN ts - 1000 * coalesce(CAST(a ->> '$.duration_ms' AS INTEGER), 0) ELSE ts END,
-           CASE class WHEN 'user' THEN 'message.added' WHEN 'message' THEN 'message.added' WHEN 'tool' THEN 'tool.called'
-                WHEN 'usage' THEN 'agent.turn.usage' ELSE 'import.record' END, id || '.begins',
-           CASE class
+    SELECT NEW.row, i, 2 + part, session, CASE class WHEN 'tool' THEN ts - 1000 * coalesce(CAST(a ->> '$.duration_ms' AS INTEGER), 0) ELSE ts END,
+           CASE kind WHEN 'user' THEN 'message.added' WHEN 'message' THEN 'message.added' WHEN 'tool' THEN 'tool.called'
+                WHEN 'usage' THEN 'agent.turn.usage' ELSE 'import.record' END, CASE part WHEN 0 THEN id || '.begins' ELSE usage END,
+           CASE kind
            WHEN 'user' THEN json_fields('id', json_text(key), 'role', '"user"',
                'content', coalesce(a -> '$.prompt', body, '""'), 'source', t.source, 'extra', s)
            WHEN 'message' THEN json_fields('id', json_text(key),
@@ -145,9 +153,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    + coalesce(CAST(a ->> '$.thoughts_token_count' AS INTEGER), 0),
                'cached_input_tokens', cached, 'cache_write_tokens', written,
                'cost_usd', CASE WHEN json_valid(a ->> '$.cost_usd') THEN a ->> '$.cost_usd' END,
-               'source', t.source, 'extra', s)
-           ELSE json_fields('kind', json_text(CASE name WHEN '' THEN 'log' ELSE name END), 'source', t.source, 'extra', s) END, NEW.n, key || '.begins'
-    FROM (SELECT *,
+               'source', t.source, 'extra', CASE part WHEN 0 THEN s END)
+           ELSE json_fields('kind', json_text(CASE name WHEN '' THEN 'log' ELSE name END),
+                            'source', CASE WHEN usage IS NULL THEN t.source ELSE json_remove(t.source, '$.origin') END, 'extra', s) END, NEW.n,
+           CASE part WHEN 0 THEN key ELSE id END || '.begins'
+    FROM (SELECT *, CASE WHEN usage IS NULL OR part THEN class ELSE 'other' END AS kind,
         CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$.input_tokens',
                       a ->> '$.input_token_count') AS INTEGER)
             + CASE WHEN a ->> '$.cached_content_token_count' IS NOT NULL
@@ -156,7 +166,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                       a ->> '$.cached_token_count', a ->> '$.cached_content_token_count') AS INTEGER) AS cached,
         CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"', a ->> '$."gen_ai.usage.cache_write.input_tokens"',
                       a ->> '$.cache_creation_tokens', a ->> '$.cache_write_tokens') AS INTEGER) AS written,
-        a ->> '$.cache_read_tokens' IS NULL AS inside FROM records) t;
+        a ->> '$.cache_read_tokens' IS NULL AS inside
+        FROM records JOIN (SELECT 0 AS part UNION ALL SELECT 1) ON part = 0 OR class = 'usage' AND usage IS NOT NULL) t;
     INSERT INTO out
     SELECT NEW.row, i, 3, session, ts, CASE WHEN a ->> '$.success' IN ('false', 0) THEN 'tool.failed' ELSE 'tool.returned' END,
            id || '.ends',

@@ -1,6 +1,7 @@
 -- importer otel   version 7
 -- SPDX-License-Identifier: Apache-2.0
 -- records: *
+-- recalls: agent.turn.usage import.record/below.
 -- files: *.json *.jsonl
 -- split: $.resourceSpans $.spans $.observations $
 -- session: value.context.trace_id value.trace_id
@@ -34,6 +35,8 @@
 --  (7) Children end first, so exporters send them first. The spans of a line are handled in the
 --      order of their begin, outer spans before inner spans, and their events are appended in the
 --      order of time.
+--  (8) A trace may be in several logs: rule (3) holds for all of them, whichever is imported first.
+--      A log whose spans with tokens have a parent that the log lacks has a record "below" of it.
 
 -- detect
 SELECT max(CASE
@@ -82,6 +85,8 @@ CREATE TABLE tree (key TEXT PRIMARY KEY, up TEXT, used INTEGER, n INTEGER, sessi
                    tin INTEGER, tout INTEGER, rest_in INTEGER, rest_out INTEGER) WITHOUT ROWID;
 CREATE INDEX tree_up ON tree(up);
 CREATE TABLE agents (key TEXT PRIMARY KEY, session TEXT, ts INTEGER, data TEXT, n INTEGER) WITHOUT ROWID;
+-- The events of the end; last: the last line with tokens below the agent.
+CREATE TABLE ends (session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER, last INTEGER);
 
 -- The input of a trace or a span: an object or an array, or its text.
 CREATE VIEW told AS
@@ -453,19 +458,41 @@ DELETE FROM out;
 -- end
 
 -- Spans below an agent may follow it, and follow an earlier end: then the tokens of that end are
--- taken back.
-WITH below AS MATERIALIZED (
-    SELECT a.*, (WITH RECURSIVE down (key, used, n) AS (
-            SELECT t.key, t.used, t.n FROM tree t WHERE t.up = a.key
-            UNION SELECT t.key, t.used, t.n FROM down JOIN tree t ON t.up = down.key)
-        SELECT max(n) FROM down WHERE used) AS last
-    FROM agents a)
-SELECT session, ts, 'agent.turn.usage', key || '.usage', NULL, data, n FROM below WHERE last IS NULL OR last > n
-UNION ALL
-SELECT session, ts, 'agent.turn.usage', key || '.usage.below', NULL,
-       json_remove(json_set(data, '$.input_tokens', -(data ->> '$.input_tokens'), '$.output_tokens', -(data ->> '$.output_tokens'),
-                            '$.cached_input_tokens', -(data ->> '$.cached_input_tokens'),
-                            '$.cache_write_tokens', -(data ->> '$.cache_write_tokens'), '$.requests', -1),
-                   '$.source.origin', '$.cost_usd'), n
-FROM below WHERE last > n
-ORDER BY 7, 4;
+-- taken back. Rule (8): so they may in another log, which has a record "below" of the parent that it
+-- lacks; or an agent before, whose usage names the spans that were below it.
+DELETE FROM ends;
+INSERT INTO ends
+SELECT session, ts, 'agent.turn.usage', key || '.usage',
+       CASE WHEN below -> '$[1][0]' IS NULL THEN data ELSE json_set(data, '$.source.below', json(below -> '$[1]')) END, n, below ->> '$[0]'
+FROM (SELECT a.*, (WITH RECURSIVE down (key, used, n) AS (
+                       SELECT t.key, t.used, t.n FROM tree t WHERE t.up = a.key
+                       UNION SELECT t.key, t.used, t.n FROM down JOIN tree t ON t.up = down.key)
+                   SELECT json_array(max(CASE WHEN used THEN n END),
+                                     CASE WHEN max(used) THEN json('[]') ELSE json_group_array(key) END) FROM down) AS below
+      FROM agents a);
+DELETE FROM ends WHERE last <= n OR last IS NULL AND EXISTS (
+    SELECT 1 FROM recorded r JOIN (SELECT data ->> '$.message_id' AS key UNION ALL SELECT value FROM json_each(data, '$.source.below'))
+    WHERE r.session = ends.session AND r.id = 'below.' || key);
+INSERT INTO ends
+SELECT session, ts, type, id || '.below', data, n, NULL FROM ends WHERE last > n;
+INSERT INTO ends
+WITH RECURSIVE above (session, up) AS (
+    SELECT session, up FROM tree WHERE used
+    UNION SELECT above.session, t.up FROM above JOIN tree t ON t.key = above.up)
+SELECT session, 1, 'import.record', 'below.' || up,
+       json_fields('kind', '"below"', 'source', json_fields('kind', json_text(kind), 'file', json_text(file)), 'span', json_text(up)),
+       (SELECT max(n) FROM tree), NULL
+FROM above, source WHERE up NOT GLOB '*.' AND up NOT IN (SELECT t.key FROM tree t);
+INSERT INTO ends
+SELECT r.session, r.ts, r.type, r.id || '.below', json_remove(r.data, '$.source.below'), (SELECT max(n) FROM tree), NULL
+FROM recorded r
+WHERE r.type = 'agent.turn.usage' AND r.data ->> '$.prompt_tokens' = -1 AND r.id = (r.data ->> '$.message_id') || '.usage'
+  AND r.data ->> '$.message_id' NOT IN (SELECT t.key FROM tree t)
+  AND EXISTS (SELECT 1 FROM ends e JOIN (SELECT r.data ->> '$.message_id' AS key UNION ALL SELECT value FROM json_each(r.data, '$.source.below'))
+              WHERE e.session = r.session AND e.id = 'below.' || key);
+UPDATE ends SET data = json_remove(json_set(data, '$.input_tokens', -(data ->> '$.input_tokens'), '$.output_tokens', -(data ->> '$.output_tokens'),
+                                            '$.cached_input_tokens', -(data ->> '$.cached_input_tokens'),
+                                            '$.cache_write_tokens', -(data ->> '$.cache_write_tokens'), '$.requests', -1),
+                                   '$.source.origin', '$.cost_usd')
+WHERE id GLOB '*.usage.below';
+SELECT session, ts, type, id, NULL, data, n FROM ends ORDER BY 7, 4;
