@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and
- * journals.
+ * The virtual table events(session_id, seq, timestamp, type, id, data, hash) over event_index and
+ * journals. The column hash, 16 hex digits as in the journal, is hidden: it is named to be read.
  *
  * (1) Conditions on session_id, seq, timestamp and type, the order and the limit go into a SELECT
  *     over event_index: xBestIndex composes its conditions (events_table_plan.c), and xFilter runs
@@ -9,7 +9,7 @@
  *     condition that is too strong would lose rows.
  * (2) If a number is compared with a text column, any text with the value of this number matches,
  *     and the SELECT cannot express this: it then returns every row, in the requested order.
- * (3) id and data are read from the journal when a row's id or data is used, once per row; if the
+ * (3) id, data and hash are read from the journal when one of them is used, once per row; if the
  *     line's hash is wrong, they are NULL.
  * (4) A line with a wrong hash is reported in the log of the store. Damage that existed before the
  *     events could be indexed, in the sessions and seqs of the query, is found by a second SELECT
@@ -32,6 +32,8 @@
 
 #include <annal/journal.h>
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define REPORTED_MAX 20 /* maximum number of damaged events that one scan reports */
@@ -65,7 +67,8 @@ int annal__events_connect(sqlite3 *db, struct event_source *source, sqlite3_vtab
 {
     struct table *table = NULL;
     int rc = sqlite3_declare_vtab(db, "CREATE TABLE events (session_id TEXT, seq INTEGER, "
-                                      "timestamp TEXT, type TEXT, id TEXT, data TEXT)");
+                                      "timestamp TEXT, type TEXT, id TEXT, data TEXT, "
+                                      "hash TEXT HIDDEN)");
     if (rc == SQLITE_OK && (table = annal__zalloc(sizeof *table)) == NULL)
         rc = SQLITE_NOMEM;
     if (rc != SQLITE_OK) {
@@ -420,7 +423,11 @@ static int event_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int
     int rc = read_line(events);
     if (rc != SQLITE_OK)
         return rc;
-    annal_slice text = column == EVENT_ID ? events->event.id : events->event.data;
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, events->event.h);
+    annal_slice text = column == EVENT_ID     ? events->event.id
+                       : column == EVENT_DATA ? events->event.data
+                                              : annal_slice_of(hash);
     if (!events->damaged && text.len > 0)
         sqlite3_result_text64(context, text.ptr, text.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     return SQLITE_OK;

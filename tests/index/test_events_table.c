@@ -7,6 +7,8 @@
 #include "journal/store.h"
 #include "journal/sys/seam.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,6 +176,23 @@ START_TEST(a_join_starts_with_the_smaller_side)
 }
 END_TEST
 
+START_TEST(the_hidden_column_hash_is_the_hash_of_the_line)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    char expected[40];
+    fixture_append_many(&f, "x", 3, 1767684240000000);
+    ck_ok(annal_cursor_open(f.store, ANNAL_SLICE("x"), 2, &cursor, err));
+    ck_ok(annal_cursor_next(cursor, &event, err));
+    snprintf(expected, sizeof expected, "%016" PRIx64 "\n", event.h);
+    annal_cursor_close(cursor);
+    ck_text(fixture_sql(&f, "SELECT hash FROM events WHERE seq = 2"), expected);
+    ck_text(fixture_sql(&f, "SELECT instr(sql, 'hash') FROM (SELECT group_concat(name) AS sql FROM "
+                            "pragma_table_info('events'))"),
+            "0\n");
+}
+END_TEST
+
 Suite *suite_events_table(void)
 {
     Suite *suite = suite_create("events_table");
@@ -181,6 +200,7 @@ Suite *suite_events_table(void)
     tcase_add_test(all, a_select_without_data_reads_no_journal);
     tcase_add_test(all, a_select_reads_only_the_events_of_its_answer);
     tcase_add_test(all, the_query_plan_shows_the_constraints_passed_to_the_index);
+    tcase_add_test(all, the_hidden_column_hash_is_the_hash_of_the_line);
     tcase_add_test(all, a_join_starts_with_the_smaller_side);
     return suite;
 }

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GIT_BYTES_MAX = 64 << 20, COLUMNS_MAX = 16 };
+enum { GIT_BYTES_MAX = 64 << 20 };
 
 extern char **environ;
 extern const char annal__sql_git_edits[], annal__sql_git_blame[], annal__sql_git_log[];
@@ -54,38 +54,16 @@ static bool ask_git(const char *const words[], struct buf *out)
     return whole && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Write the hash of an event in its journal; an empty text if the event cannot be read. */
-static void find_hash(annal_store *store, annal_slice session, uint64_t seq, char hash[17])
-{
-    annal_cursor *cursor = NULL;
-    annal_event event;
-    annal_error err = {0};
-    hash[0] = '\0';
-    if (annal_cursor_open(store, session, seq, &cursor, &err) >= 0 &&
-        annal_cursor_next(cursor, &event, &err) == ANNAL_OK && event.seq == seq)
-        snprintf(hash, 17, "%016" PRIx64, event.h);
-    annal_cursor_close(cursor);
-}
-
 static int print_columns(void *arg, const annal_row *row)
 {
     return rows_columns(&((struct answer *)arg)->rows, row);
 }
 
-/* Print a row. The first three columns of annal blame are the event and its hash. */
 static int print_row(void *arg, const annal_row *row)
 {
     struct answer *answer = arg;
-    annal_value values[COLUMNS_MAX];
-    char hash[17];
-    annal_row shown = {row->count, row->names, values};
     answer->count++;
-    memcpy(values, row->values, row->count * sizeof *values);
-    if (strcmp(row->names[2], "hash") == 0) {
-        find_hash(answer->store, values[0].bytes, (uint64_t)values[1].integer, hash);
-        values[2] = string_value(hash);
-    }
-    return rows_row(&answer->rows, &shown);
+    return rows_row(&answer->rows, row);
 }
 
 /* Open the store, run edits.sql and the rest as one SELECT, and print its rows. Return the exit

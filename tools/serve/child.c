@@ -5,7 +5,6 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "tools/cli/command.h"
-#include "tools/serve/http.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +115,7 @@ static void read_all(struct child *child, const struct child_options *options, i
     struct pollfd ends[3] = {
         {.fd = child->ends[0][0], .events = POLLIN},
         {.fd = child->ends[1][0], .events = POLLIN},
-        {.fd = options->request == NULL ? -1 : http_socket(options->request), .events = POLLRDHUP}};
+        {.fd = options->socket == 0 ? -1 : options->socket, .events = POLLRDHUP}};
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
         int64_t left_us = due_us == 0 ? 0 : due_us - annal__clock_monotonic_us();
         int ready = poll(ends, 3, due_us == 0 ? -1 : left_us > 0 ? (int)(left_us / 1000) + 1 : 0);

@@ -10,14 +10,13 @@
 
 #define CHILD_WORDS_MAX 16
 
-struct request;
-
 struct child_options {
     const char *variable; /* "NAME=value" to add to the environment of the process, or NULL */
     annal_slice input;    /* standard input of the process */
     uint32_t most_ms;     /* time limit in ms, after which the process is killed; 0 for none */
-    /* request, may be NULL; if its client disconnects, the process is killed */
-    const struct request *request;
+    /* socket of a client, which may be -1; if the client disconnects, the process is killed; 0 for
+     * none */
+    int socket;
 };
 
 /* Run annal --store STORE with these words, of which the last is NULL, and append its standard

@@ -218,7 +218,7 @@ void question_ask(struct serve *serve, struct request *request, annal_slice body
                                     &(struct child_options){.variable = QUESTION "=1",
                                                             .input = body,
                                                             .most_ms = timeout_ms + BEGIN_MS,
-                                                            .request = request},
+                                                            .socket = http_socket(request)},
                                     &out, &err);
     char *end = NULL;
     const char *text = status < 0 ? NULL : annal__buf_cstr(&out);

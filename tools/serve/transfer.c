@@ -75,7 +75,7 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
     snprintf(path, sizeof path, "%s/bundle", place);
     const char *const words[] = {"export", "--format", "bundle", "--to", path, "--", session, NULL};
     status = child_run(annal_store_path(serve->store), words,
-                       &(struct child_options){.request = request}, &ignored, err);
+                       &(struct child_options){.socket = http_socket(request)}, &ignored, err);
     if (status >= 0)
         status = open_bundle(path, request, etag, err);
     (void)unlink(path);

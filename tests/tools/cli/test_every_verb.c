@@ -47,6 +47,7 @@ static const char *const story[][8] = {
     {"artifact", "ls"},
     {"cursor", "list"},
     {"source", "ls"},
+    {"mcp"},
     {"ship", "schema"},
     {"lionagi", "session", "l1"},
     {"team", "create", "red"},

@@ -29,7 +29,7 @@ best AS MATERIALIZED (
     SELECT p, e FROM (SELECT p, e, row_number() OVER (PARTITION BY p ORDER BY weight DESC, e DESC) AS place
                       FROM runs WHERE added AND weight >= 5 AND p BETWEEN ?3 AND ?4) WHERE place = 1)
 
-SELECT c.session_id, c.seq, NULL AS hash, min(p) AS first_line, max(p) AS last_line, c.timestamp, s.agent_id, c.tool, b.hash AS 'commit', (
+SELECT c.session_id, c.seq, (SELECT h.hash FROM events h WHERE h.session_id = c.session_id AND h.seq = c.seq) AS hash, min(p) AS first_line, max(p) AS last_line, c.timestamp, s.agent_id, c.tool, b.hash AS 'commit', (
     SELECT coalesce(nullif(m.data ->> '$.said', ''), CASE json_type(m.data, '$.content') WHEN 'text' THEN m.data ->> '$.content'
                     ELSE coalesce(m.data ->> '$.content[#-1].text', m.data ->> '$.content[0].text') END)
     FROM events m WHERE m.session_id = c.session_id AND m.type = 'message.added' AND m.seq < c.seq

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * annal mcp: messages on stdin and stdout, a line each; and the configuration of clients.
+ *
+ * Messages are answered one after the other. Before a request is answered, the lines that have
+ * arrived meanwhile are searched for its cancellation. A line that is too long is answered with an
+ * error, and skipped.
+ */
+#include "tools/cli/out.h"
+#include "tools/cli/store_open.h"
+#include "tools/mcp/mcp.h"
+#include "tools/mcp/mcp_install.h"
+
+#include "journal/base/json.h"
+#include "journal/base/slice.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE_BYTES ((size_t)65536)
+
+struct stdio {
+    struct mcp mcp;
+    struct buf in;
+    bool skips; /* whether the rest of a line that is too long is skipped */
+    bool at_end;
+};
+
+/* Read more of stdin, if waits is set or bytes have arrived. Returns whether it read any. */
+static bool read_more(struct stdio *stdio, bool waits)
+{
+    struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t got = -1;
+    if (stdio->at_end || stdio->in.len > 2 * MCP_MESSAGE_BYTES ||
+        (!waits && poll(&fd, 1, 0) <= 0) || annal__buf_reserve(&stdio->in, PIECE_BYTES) < 0)
+        return false;
+    do
+        got = read(STDIN_FILENO, stdio->in.ptr + stdio->in.len, PIECE_BYTES);
+    while (got < 0 && errno == EINTR);
+    stdio->at_end = got <= 0;
+    stdio->in.len += got > 0 ? (size_t)got : 0;
+    return got > 0;
+}
+
+static bool next_line(const struct stdio *stdio, size_t *at, annal_slice *out)
+{
+    const char *from = stdio->in.len > *at ? stdio->in.ptr + *at : NULL;
+    const char *end = from == NULL ? NULL : memchr(from, '\n', stdio->in.len - *at);
+    if (end == NULL)
+        return false;
+    *out = (annal_slice){from, (size_t)(end - from)};
+    *at += out->len + 1;
+    return true;
+}
+
+/* Return whether a line that follows cancels the request. */
+static bool is_cancelled(struct stdio *stdio, size_t line_bytes, annal_slice line)
+{
+    annal_slice later;
+    size_t at = line_bytes;
+    if (!next_line(stdio, &at, &later) && !read_more(stdio, false))
+        return false;
+    line.ptr = stdio->in.ptr; /* reading may have moved it */
+    annal_slice id = mcp_text_member(line, "id");
+    for (at = line_bytes; id.len > 0 && next_line(stdio, &at, &later);) {
+        if (annal__slice_same(mcp_rpc_cancelled(later), id))
+            return true;
+    }
+    return false;
+}
+
+static bool write_out(annal_slice bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t wrote = write(STDOUT_FILENO, bytes.ptr, bytes.len);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return false;
+        bytes = (annal_slice){bytes.ptr + wrote, bytes.len - (size_t)wrote};
+    }
+    return true;
+}
+
+/* Answer a line. Returns false if the client has gone. */
+static bool answer(struct stdio *stdio, annal_slice line)
+{
+    struct mcp_text out = {0};
+    bool good = true;
+    if (line.len > MCP_MESSAGE_BYTES)
+        line.len = 0; /* answered as what it is: no message */
+    if (annal__json_trim(line).len > 0 || line.ptr == NULL)
+        (void)mcp_rpc_answer(&stdio->mcp, line, &out);
+    if (out.buf.len > 0 && !out.failed) {
+        mcp_text_put(&out, "\n");
+        good = write_out(annal__buf_slice(&out.buf));
+    }
+    annal__buf_done(&out.buf);
+    return good;
+}
+
+/* Answer the first line of the input and remove it; or skip it. Returns false at the end. */
+static bool take(struct stdio *stdio)
+{
+    annal_slice line;
+    size_t bytes = 0;
+    while (!next_line(stdio, &bytes, &line)) {
+        if (stdio->in.len > MCP_MESSAGE_BYTES) {
+            stdio->in.len = 0;
+            if (!stdio->skips && !answer(stdio, (annal_slice){0}))
+                return false;
+            stdio->skips = true;
+        }
+        if (!read_more(stdio, true))
+            return false;
+    }
+    bool good = stdio->skips || is_cancelled(stdio, bytes, line) ||
+                answer(stdio, (annal_slice){stdio->in.ptr, line.len});
+    stdio->skips = false;
+    annal__buf_consume(&stdio->in, bytes);
+    return good;
+}
+
+static int answer_all(const struct args *args)
+{
+    static const char *const names[] = {"ANNAL_ASKING_SESSION", "CLAUDE_CODE_SESSION_ID",
+                                        "CLAUDE_SESSION_ID", "CODEX_THREAD_ID"};
+    struct stdio stdio = {.mcp = {.args = args, .all = args_has(args, "all")}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (stdio.mcp.asking == NULL)
+            stdio.mcp.asking = getenv(names[i]);
+    }
+    if (isatty(STDIN_FILENO))
+        say("mcp: reading messages of the protocol from this terminal; 'annal mcp install CLIENT' "
+            "prints the configuration of a client");
+    while (take(&stdio))
+        ;
+    annal__buf_done(&stdio.in);
+    annal_index_close(stdio.mcp.index);
+    return store_close(stdio.mcp.store, 0);
+}
+
+static int run(const struct args *args)
+{
+    bool installs = args_get(args, "install") != NULL;
+    if (installs && args_get(args, "CLIENT") == NULL)
+        return fail_usage("mcp install needs a client: 'annal help mcp' lists them");
+    if (!installs && args_has(args, "write"))
+        return fail_usage("--write belongs to: annal mcp install CLIENT");
+    return installs ? mcp_install(args) : answer_all(args);
+}
+
+static const struct field fields[] = {
+    {.option = {.value = "install", .help = "print the configuration of a client, and end"},
+     .kind = FIELD_TEXT,
+     .choices = "install"},
+    {.option = {.value = "CLIENT", .help = "the client"},
+     .kind = FIELD_TEXT,
+     .choices = "claude-code|codex|cursor|gemini-cli|opencode|vscode"},
+    FLAG("all", NULL, "also the tools sql, verify, usage and diff"),
+    FLAG("write", NULL, "with install: write it, and keep a backup"),
+    FIELDS_END};
+
+const struct command cmd_mcp = {
+    .name = "mcp",
+    .summary = "let agents search and read past sessions (MCP)",
+    .about = "Answers messages of the Model Context Protocol on stdin and stdout: a client of\n"
+             "the protocol starts this command. Its agent gets the tools search, open and\n"
+             "list, and sessions as resources; nothing can be changed. The revisions are\n"
+             "2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26 and 2024-11-05. The server\n"
+             "answers the same at POST /mcp ('annal serve').\n"
+             "\n"
+             "search and list leave out the session that asks, if the client names it: in the\n"
+             "request, or in the environment as ANNAL_ASKING_SESSION, CLAUDE_CODE_SESSION_ID\n"
+             "or CODEX_THREAD_ID. docs/mcp.md describes the tools and what they answer.\n"
+             "\n"
+             "'annal mcp install CLIENT' prints what to add to the client's file of\n"
+             "configuration. --write adds it, and keeps the old file as FILE.annal-backup;\n"
+             "it is refused if the file has a server named annal, or is not as expected.",
+    .examples = "  annal mcp install claude-code --write\n"
+                "  annal mcp install codex\n"
+                "  annal mcp --all --store /srv/annal\n",
+    .fields = fields,
+    .run = run};
