@@ -215,7 +215,7 @@ annal_slice annal__title_skip_block(annal_slice text)
 static annal_slice skip_marks(annal_slice text)
 {
     text = skip_space(text);
-    while (text.len > 1 && strchr("#>*\"`-", text.ptr[0]) != NULL)
+    while (text.len > 1 && strchr("#>*`-", text.ptr[0]) != NULL)
         text = skip_space(after(text, 1));
     return text;
 }

@@ -1,4 +1,4 @@
--- pack core   version 16  database sessions.db
+-- pack core   version 17  database sessions.db
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
