@@ -6,6 +6,7 @@ serve.py ANNAL [name of a test …]
 """
 
 import concurrent.futures
+import contextlib
 import glob
 import gzip
 import hashlib
@@ -502,6 +503,37 @@ def test_outline_and_turns_cover_every_event_of_a_session():
         made = '"made_at":"[^"]*"'
         assert re.sub(made, "", page.decode()).strip() == re.sub(made, "", printed).strip()
         assert ["claude-opus-4-5", 1] in [[name, 1] for name, _ in server.get("/facets")["model"]]
+
+
+def test_the_index_is_filled_without_a_reader():
+    with Server() as server:
+        for name in "abcde":
+            server.append(name, 3)
+        assert server.get("/sessions")["unread"] is None and server.get("/info")["unread"] is None
+        server.stop()
+        database = os.path.join(server.store, "sessions.db")
+        with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # as another program that writes
+            server.append("late", 4)
+            server.start()
+            page = server.get("/sessions")
+            assert page["total"] == 5 and page["unread"]["sessions"] == 1 and page["unread"]["of"] == 6, page
+            status, _, headers = server.ask("/api/v1/search?q=x")
+            assert status == 200 and headers["Annal-Unread"] == "1 of 6"
+            server.annal("append", "later", text='{"type":"a","data":1}\n')
+            other.execute("ROLLBACK")
+            wait_for(lambda: other.execute("SELECT count(*) FROM sessions").fetchone() == (7,))
+            wait_for(lambda: server.get("/info")["unread"] is None)
+        assert server.get("/sessions")["total"] == 7
+
+
+def test_calls_that_returned_since_are_answered():
+    with Server() as server:
+        call, result = ({"type": kind, "data": {"call_id": "c", "tool": "Bash"}} for kind in ("tool.called", "tool.returned"))
+        note = {"type": "a", "data": 1}
+        server.annal("append", "s", text="".join(json.dumps(event) + "\n" for event in (call, note, result, note)))
+        seqs_from = {first: [row[0] for row in server.get(f"/sessions/s/tools?from={first}")["rows"]] for first in range(1, 5)}
+        assert seqs_from == {1: [1], 2: [1], 3: [1], 4: []}, seqs_from
 
 
 def test_the_watch_and_what_happened_to_logs_are_answered():

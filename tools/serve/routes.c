@@ -37,7 +37,7 @@ static void openapi(struct serve *serve, struct request *request)
     request->constant = annal_slice_of(annal__sql_openapi);
 }
 
-/* Answer {"version":…,"store":…,"read_only":…,"rights":…,"now":…}. */
+/* Answer {"version":…,"store":…,"read_only":…,"rights":…,"now":…,"unread":…}. */
 static void info_get(struct serve *serve, struct request *request)
 {
     char now[ANNAL_TIME_BYTES];
@@ -47,9 +47,13 @@ static void info_get(struct serve *serve, struct request *request)
     if (status >= 0)
         status = annal__json_quote(out, annal_slice_of(annal_store_path(serve->store)));
     if (status >= 0)
-        status = annal__buf_printf(out, ",\"read_only\":%s,\"rights\":\"%s\",\"now\":\"%s\"}",
-                                   serve->read_only ? "true" : "false",
-                                   serve->read_only ? "read" : request->right, now);
+        status = annal__buf_printf(
+            out, ",\"read_only\":%s,\"rights\":\"%s\",\"now\":\"%s\",\"unread\":",
+            serve->read_only ? "true" : "false", serve->read_only ? "read" : request->right, now);
+    if (status >= 0)
+        status = filler_json(serve->filler, out);
+    if (status >= 0)
+        status = annal__buf_append(out, "}", 1);
     answer_json(request, status, NULL);
 }
 
@@ -287,6 +291,15 @@ static void find(struct serve *serve, struct request *request)
         transfer_admit(serve, request);
 }
 
+/* Add a header that says how many sessions an answer may lack: Annal-Unread: 2358 of 3049. */
+static void put_unread(struct serve *serve, struct request *request)
+{
+    struct filler_left left = filler_left(serve->filler);
+    if (left.sessions > 0)
+        (void)annal__buf_printf(&request->headers, "Annal-Unread: %" PRIu64 " of %" PRIu64 "\n",
+                                left.sessions, left.of);
+}
+
 /* Find the route, check the request, and add headers that forbid caching, sending the address to
  * other sites, and guessing the type. */
 void routes_admit(void *arg, struct request *request)
@@ -295,6 +308,7 @@ void routes_admit(void *arg, struct request *request)
     find(arg, request);
     (void)annal__buf_printf(&request->headers,
                             "X-Content-Type-Options: nosniff\nReferrer-Policy: no-referrer\n");
+    put_unread(arg, request);
     if (request->constant.ptr == NULL || request->type == NULL ||
         strcmp(request->type, JSON_TYPE) == 0)
         (void)annal__buf_printf(&request->headers, "Cache-Control: no-store\n");

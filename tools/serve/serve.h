@@ -11,6 +11,7 @@
 
 #include "tools/cli/args.h"
 #include "tools/serve/access.h"
+#include "tools/serve/filler.h"
 #include "tools/serve/http.h"
 #include "tools/serve/pool.h"
 
@@ -26,6 +27,7 @@ struct serve {
     struct streams *streams;
     struct otlp *otlp;
     struct past *past;
+    struct filler *filler;
     struct access access;
     bool read_only;
     int log_fd; /* descriptor of the log; -1 if requests are not logged */

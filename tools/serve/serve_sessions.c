@@ -81,6 +81,7 @@ static const char costs[] =
 static const char trees[] =
     ", trees AS MATERIALIZED (SELECT root, json_object('sessions', count(*) - 1,"
     " 'events', sum(s.events), 'total_tokens', sum(s.total_tokens), 'cost_usd', sum(c.cost_usd),"
+    " 'computed_cost_usd', sum(c.computed_cost_usd),"
     " 'first_at', min(s.created_at), 'last_at', max(s.last_activity_at)) AS tree"
     " FROM down JOIN sessions s ON s.id = down.id"
     " LEFT JOIN costs c ON c.session_id = s.id GROUP BY root HAVING count(*) > 1)";
@@ -90,6 +91,9 @@ enum { CONDITIONS = 9, PARAMS = 12 };
 struct listing {
     struct serve *serve;
     struct request *request;
+    annal_index *index;
+    bool as_indexed; /* whether the index is read while it is filled */
+    annal_lag lag;   /* what the index lacked when it was read */
     struct session_findings findings;
     annal_value params[PARAMS];
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
@@ -210,11 +214,13 @@ static annal_status ask_page(struct listing *listing, struct buf *sql, annal_err
         listing->trees ? "tree" : "NULL",
         listing->trees ? " LEFT JOIN trees ON trees.root = s.id" : "",
         ascends ? "COLLATE NOCASE" : "", order, order);
-    return status < 0
-               ? annal__fail(err, status, "list the sessions: out of memory")
-               : annal_sql(listing->serve->index, annal__buf_slice(sql),
-                           &(annal_sql_options){.params = listing->params, .param_count = PARAMS},
-                           add_row, listing, err);
+    return status < 0 ? annal__fail(err, status, "list the sessions: out of memory")
+                      : annal_sql(listing->index, annal__buf_slice(sql),
+                                  &(annal_sql_options){.params = listing->params,
+                                                       .param_count = PARAMS,
+                                                       .as_indexed = listing->as_indexed,
+                                                       .out_lag = &listing->lag},
+                                  add_row, listing, err);
 }
 
 static annal_status ask(struct listing *listing, annal_error *err)
@@ -227,7 +233,7 @@ static annal_status ask(struct listing *listing, annal_error *err)
                                    listing->roots ? roots : "");
     if (status >= 0)
         status =
-            annal_sql(listing->serve->index, annal__buf_slice(&sql),
+            annal_sql(listing->index, annal__buf_slice(&sql),
                       &(annal_sql_options){
                           .params = listing->params, .param_count = CONDITIONS, .as_indexed = true},
                       note_total, listing, err);
@@ -243,17 +249,28 @@ static annal_status end_page(struct listing *listing)
         status = listing->rows > listing->limit
                      ? annal__json_quote(out, annal__buf_slice(&listing->cursor))
                      : annal__buf_append(out, "null", 4);
-    return status < 0 ? status : annal__buf_printf(out, ",\"total\":%" PRId64 "}", listing->total);
+    if (status >= 0)
+        status = annal__buf_printf(out, ",\"total\":%" PRId64 ",\"unread\":", listing->total);
+    if (status >= 0)
+        status = filler_json(listing->serve->filler, out);
+    return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
 static void answer_listing(struct listing *listing)
 {
     annal_error err = {0};
-    annal_status status = session_findings_read(listing->serve->index, &listing->findings, &err);
+    listing->index = filler_index(listing->serve->filler, listing->request->id);
+    listing->as_indexed = listing->index != listing->serve->index;
+    annal_status status = session_findings_read(listing->index, &listing->findings, &err);
     if (status >= 0)
         status = annal__buf_append(&listing->request->answer, "{\"sessions\":[", 13);
     if (status >= 0)
         status = ask(listing, &err);
+    if (listing->lag.sessions > 0)
+        filler_wake(listing->serve->filler,
+                    &(struct filler_left){.sessions = listing->lag.sessions,
+                                          .of = (uint64_t)listing->total + listing->lag.sessions,
+                                          .bytes = listing->lag.bytes});
     if (status >= 0)
         status = end_page(listing);
     answer_json(listing->request, status, &err);
@@ -298,10 +315,11 @@ void serve_sessions_one(struct serve *serve, struct request *request)
     annal_error err = {0};
     annal_session_info info;
     annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);
+    listing.index = filler_index(serve->filler, request->id);
     if (status >= 0)
-        status = session_findings_read(serve->index, &listing.findings, &err);
+        status = session_findings_read(listing.index, &listing.findings, &err);
     if (status >= 0)
-        status = annal_sql(serve->index, ANNAL_SLICE(SESSION_ONE),
+        status = annal_sql(listing.index, ANNAL_SLICE(SESSION_ONE),
                            &(annal_sql_options){.params = &id, .param_count = 1}, add_one, &listing,
                            &err);
     session_findings_done(&listing.findings);
@@ -354,7 +372,8 @@ void serve_sessions_facets(struct serve *serve, struct request *request)
                                                                          "working_directory");
     struct facets facets = {.out = &request->answer};
     annal_error err = {0};
-    annal_status status = annal_sql(serve->index, ANNAL_SLICE(sql), NULL, put_facet, &facets, &err);
+    annal_status status = annal_sql(filler_index(serve->filler, (annal_slice){0}), ANNAL_SLICE(sql),
+                                    NULL, put_facet, &facets, &err);
     if (status >= 0)
         status = facets.count > 0 ? annal__buf_append(facets.out, "]}", 2)
                                   : annal__buf_append(facets.out, "{}", 2);

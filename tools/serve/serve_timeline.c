@@ -14,7 +14,8 @@ static void answer_part(struct serve *serve, struct request *request, timeline_p
         return;
     annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);
     if (status >= 0)
-        status = part(serve->index, request->id, from, &request->answer, &err);
+        status = part(filler_index(serve->filler, request->id), request->id, from, &request->answer,
+                      &err);
     answer_json(request, status, &err);
 }
 

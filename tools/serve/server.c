@@ -317,6 +317,8 @@ static int open_rest(struct server *server)
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
         return fail_error(&err);
+    if (filler_new(serve->store, serve->index, &serve->filler, &err) < 0)
+        return fail_error(&err);
     serve->past = past_new(serve->store, serve->index);
     return serve->past == NULL ? fail_storage("serve: out of memory") : 0;
 }
@@ -342,6 +344,7 @@ static void close_all(struct server *server)
     serve_otlp_free(server->serve.otlp);
     past_free(server->serve.past);
     streams_free(server->serve.streams);
+    filler_free(server->serve.filler);
     access_done(&server->serve.access);
     if (server->open_page[0] != '\0')
         (void)unlink(server->open_page);

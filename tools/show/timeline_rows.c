@@ -23,11 +23,14 @@
     " FROM part CROSS JOIN " rows " WHERE r.session_id = part.id AND " seq                         \
     " BETWEEN max(part.from_seq, ?2) AND part.to_seq "
 
+/* SQL of the calls that were made, or that returned, from ?2 on. */
 static const char tools[] =
     HISTORY "SELECT r.seq, r.result_seq, r.call_id, r.tool, r.status, r.called_at, r.returned_at,"
             " coalesce(r.duration_ms, max(0, CAST(round((julianday(r.returned_at) -"
             " julianday(r.called_at)) * 86400000) AS INTEGER))) AS duration_ms, r.exit_code,"
-            " r.output_bytes" PART("tool_calls r", "r.seq") "ORDER BY r.seq";
+            " r.output_bytes FROM part CROSS JOIN tool_calls r WHERE r.session_id = part.id"
+            " AND r.seq BETWEEN part.from_seq AND part.to_seq"
+            " AND coalesce(r.result_seq, r.seq) >= ?2 ORDER BY r.seq";
 
 /* SQL of the turns; the column prompt is the first message of the user in the turn, or in the event
  * before the turn began */
@@ -42,14 +45,19 @@ static const char turns[] = HISTORY
                  " (SELECT substr(annal_said(e.data), 1, 160) FROM events e WHERE e.session_id = "
                  "t.session_id"
                  " AND e.type = 'message.added' AND e.seq BETWEEN t.seq - 1 AND t.next_seq - 2"
-                 " AND annal_said(e.data) IS NOT NULL ORDER BY e.seq LIMIT 1) AS prompt"
+                 " AND annal_said(e.data) IS NOT NULL ORDER BY e.seq LIMIT 1) AS prompt,"
+                 " (SELECT e.data ->> '$.said' IS '' FROM events e WHERE e.session_id = "
+                 "t.session_id"
+                 " AND e.type = 'message.added' AND e.seq BETWEEN t.seq - 1 AND t.next_seq - 2"
+                 " AND e.data ->> '$.role' = 'user' ORDER BY e.seq LIMIT 1) AS by_program"
                  " FROM t ORDER BY t.seq";
 
 /* SQL of the events with usage, without the totals that the event at the end of a turn repeats. */
 static const char usage[] = HISTORY
     " SELECT u.seq, u.timestamp AS time, u.model, u.input_tokens, u.output_tokens,"
     " u.cached_input_tokens, u.cache_write_tokens,"
-    " CAST(round(u.cost_microusd) AS INTEGER) AS cost_microusd"
+    " CAST(round(u.cost_microusd) AS INTEGER) AS cost_microusd,"
+    " u.computed_microusd IS NOT NULL AS computed"
     " FROM part CROSS JOIN usage_event_costs u WHERE u.session_id = part.id AND u.seq BETWEEN"
     " max(part.from_seq, ?2) AND part.to_seq ORDER BY u.seq";
 

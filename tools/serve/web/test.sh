@@ -7,6 +7,6 @@ export ANNAL
 cd "$(dirname "$0")"
 ./build.sh --check
 case ${2:-short} in
-short) node --test --test-reporter=spec test/page.test.mjs test/looks.test.mjs ;;
+short) node --test --test-reporter=spec test/model.test.mjs test/page.test.mjs test/places.test.mjs test/looks.test.mjs ;;
 long) node --test --test-reporter=spec test/long.test.mjs ;;
 esac

@@ -46,6 +46,7 @@ export interface Rollup {
   events: number;
   total_tokens: number;
   cost_usd: number | null;
+  computed_cost_usd?: number | null;
   first_at: string;
   last_at: string;
 }
@@ -116,6 +117,13 @@ export interface SessionPage {
   sessions: Session[];
   next: string | null;
   total: number;
+  unread: Unread | null;
+}
+
+/* The sessions that the server has not read into its index yet. */
+export interface Unread {
+  sessions: number;
+  of: number;
 }
 
 export interface Proof {
@@ -133,6 +141,7 @@ export type Facets = Record<'status' | 'agent' | 'model' | 'dir', [string, numbe
 export interface Source {
   isFile: boolean;
   session(id: string): Promise<Session>;
+  idsFrom(begin: string): Promise<string[]>; /* of sessions whose id begins so */
   children(id: string): Promise<Session[]>;
   outline(id: string, from: number): Promise<Outline>;
   tools(id: string, from: number): Promise<Table>;
@@ -168,6 +177,8 @@ const MOST_ROWS = 120;
 export class Server implements Source {
   isFile = false;
   onUnauthorized: () => void = () => {};
+  unread: Unread | null = null;
+  private onUnread = new Set<() => void>();
 
   constructor(public token: string) {}
 
@@ -184,6 +195,8 @@ export class Server implements Source {
       if ((e as Error).name === 'AbortError') throw e;
       throw new ApiError(0, 'unreachable', 'The server does not answer. Is `annal serve` still running?');
     }
+    const unread = /^(\d+) of (\d+)$/.exec(answer.headers.get('Annal-Unread') ?? '');
+    this.noteUnread(unread && { sessions: Number(unread[1]), of: Number(unread[2]) });
     if (answer.ok) return answer;
     if (answer.status === 401) this.onUnauthorized();
     let code = 'failed';
@@ -197,6 +210,18 @@ export class Server implements Source {
     throw new ApiError(answer.status, code, message);
   }
 
+  /* Each answer says how many sessions it may lack. */
+  private noteUnread(unread: Unread | null): void {
+    if (unread?.sessions === this.unread?.sessions && unread?.of === this.unread?.of) return;
+    this.unread = unread;
+    for (const listener of this.onUnread) listener();
+  }
+
+  watchUnread(listener: () => void): () => void {
+    this.onUnread.add(listener);
+    return () => this.onUnread.delete(listener);
+  }
+
   async get<T>(url: string, query: Record<string, string | number | undefined> = {}, signal?: AbortSignal): Promise<T> {
     const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
     const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
@@ -208,12 +233,19 @@ export class Server implements Source {
     return (await this.request(url, { method: 'POST', body: JSON.stringify(body), headers, signal })).json();
   }
 
-  sessions(query: Record<string, string | number | undefined>, signal?: AbortSignal): Promise<SessionPage> {
-    return this.get('/sessions', query, signal);
+  async sessions(query: Record<string, string | number | undefined>, signal?: AbortSignal): Promise<SessionPage> {
+    const page: SessionPage = await this.get('/sessions', query, signal);
+    this.noteUnread(page.unread);
+    return page;
   }
 
   session(id: string): Promise<Session> {
     return this.get(path(id));
+  }
+
+  async idsFrom(begin: string): Promise<string[]> {
+    const { sessions } = await this.sessions({ q: begin, limit: 200 });
+    return sessions.map((s) => s.session_id).filter((id) => id.startsWith(begin));
   }
 
   async children(id: string): Promise<Session[]> {

@@ -5,9 +5,10 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { go, link, replace, useRoute } from './route';
 import { Search, toFirstHit } from './search';
 import { SessionPage } from './session';
-import { Sessions } from './sessions';
+import { Sessions, toList } from './sessions';
 import { Sql } from './sql';
-import { applyTheme, Empty, Failure, Icon, useApp, useKeys, useStored, useStream } from './ui';
+import { applyTheme, Empty, Failure, Icon, useApp, useKeys, useStored, useStream, useUnread } from './ui';
+import * as format from './format';
 
 const KEYS: [string, [string, string][]][] = [
   [
@@ -149,6 +150,26 @@ function StreamState() {
   );
 }
 
+/* What the server still reads, as after an import: until then lists and results lack it. */
+function Reading() {
+  const { server } = useApp();
+  const unread = useUnread();
+  useEffect(() => {
+    if (!unread) return;
+    const timer = setInterval(() => void server!.info().catch(() => {}), 1000);
+    return () => clearInterval(timer);
+  }, [unread !== null]);
+  if (!unread) return null;
+  const { sessions, of } = unread;
+  return (
+    <p class="reading" role="status">
+      <progress max={of} value={of - sessions} aria-label="Sessions that were read" />
+      {format.count(sessions)} of {format.plural(of, 'session')} {sessions === 1 ? 'is' : 'are'} still being read; they
+      appear here by themselves
+    </p>
+  );
+}
+
 class Guard extends Component<{ children: ComponentChildren; on: string }, { error: Error | null }> {
   state = { error: null as Error | null };
   static getDerivedStateFromError = (error: Error) => ({ error });
@@ -180,7 +201,7 @@ export function Frame() {
     '?': () => setHelp(true),
     s: afterG('#/'),
     q: afterG('#/sql'),
-    Escape: () => !source.isFile && go('#/'),
+    Escape: () => !source.isFile && route.page !== '' && toList(),
   });
   useEffect(() => {
     const press = (e: KeyboardEvent) => {
@@ -256,6 +277,7 @@ export function Frame() {
           ?
         </button>
       </header>
+      <Reading />
       <Guard on={location.hash}>{page}</Guard>
       {help && <Help close={() => setHelp(false)} />}
     </div>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a session as a conversation; only visible rows are in the document. */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event } from './api';
 import * as format from './format';
-import { link } from './route';
+import { keepView, keptView, link } from './route';
 import { Blocks, blocksOf, Fold, isContext, preview, splitContext, textOf, type Block } from './message';
 import { takenBack, upTo, type Model } from './model';
 import { Output, outputOf, ToolCard } from './tool';
@@ -170,14 +170,7 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
     const call = model.callAt.get(seq);
     if (call) {
       const known = model.known(call, at);
-      const child = /^(task|agent)$/i.test(call.tool)
-        ? model.children.find(
-            (c) =>
-              (at === Infinity || !(Date.parse(c.created_at) > model.timeOf(at))) &&
-              Date.parse(c.created_at) >= call.began - 2000 &&
-              (Number.isNaN(call.ended) || Date.parse(c.created_at) <= call.ended),
-          )
-        : undefined;
+      const child = model.childOf(call, at);
       return (
         <ToolCard
           call={call}
@@ -229,7 +222,20 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
 export interface ConversationHandle {
   list: List;
   see(seq: number): void;
+  scroll(by: number): void;
 }
+
+/* What a session shows beside its address: the first row in view, and what was folded or unfolded. */
+interface ConversationView {
+  seq: number;
+  top: number; /* of that row, in pixels below the upper edge */
+  opened: [string, boolean][];
+}
+
+const REST_MS = 150;
+const MOST_OPENED = 300; /* kept with an entry of the history */
+const AIM_MS = 8000;
+const MOST_PRINTED = 3000; /* rows */
 
 interface Props {
   model: Model;
@@ -238,13 +244,20 @@ interface Props {
   all: boolean;
   seen: number; /* last seq seen at the previous visit, or 0 */
   choose: (seq: number) => void;
+  read: (seq: number) => void; /* the first row in view */
   handle: { current: ConversationHandle | null };
 }
 
-export function Conversation({ model, at, see, all, seen, choose, handle }: Props) {
+export function Conversation({ model, at, see, all, seen, choose, read, handle }: Props) {
+  const before = useMemo(() => keptView<ConversationView>(), [model]);
   const scroller = useRef<HTMLDivElement>(null);
-  const opened = useMemo(() => new Map<string, boolean>(), [model]);
-  const redraw = useRedraw();
+  const opened = useMemo(() => new Map<string, boolean>(before.opened), [model]);
+  const draw = useRedraw();
+  const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const redraw = () => {
+    draw();
+    rested();
+  };
   const [behind, setBehind] = useState(0);
   const [flash, setFlash] = useState<number | null>(null);
   const shown = all ? upTo(model.seq, at) : upTo(model.itemSeq, at);
@@ -266,27 +279,106 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
   });
 
   const position = (seq: number): number => Math.max(0, (all ? upTo(model.seq, seq) : upTo(model.itemSeq, seq)) - 1);
+  /*
+   * The row that is to be in the middle, or `top` below the upper edge, until the user scrolls. The rows above it grow
+   * when their events arrive, so its place is corrected after each drawing.
+   */
+  const target = useRef<{ seq: number; top: number | null; until: number } | null>(null);
+  const free = () => (target.current = null);
+  const aim = () => {
+    const [goal, box] = [target.current, scroller.current];
+    if (!goal || !box) return;
+    if (performance.now() > goal.until) return void free();
+    const row = box.querySelector<HTMLElement>(`[data-seq="${goal.seq}"]`);
+    if (!row) {
+      box.scrollTop = list.getOffsetForIndex(position(goal.seq), 'center')?.[0] ?? 0;
+      return;
+    }
+    const top = goal.top ?? Math.max(8, (box.clientHeight - row.offsetHeight) / 2);
+    const off = row.getBoundingClientRect().top - box.getBoundingClientRect().top - top;
+    if (Math.abs(off) > 2) box.scrollTop += off;
+  };
+  useLayoutEffect(aim);
   handle.current = {
     list,
     see(seq) {
-      list.scrollToIndex(position(seq), { align: 'center' });
-      setFlash(model.seq[indexOf(position(seq))] ?? null);
+      const shownSeq = model.seq[indexOf(position(seq))] ?? seq;
+      target.current = { seq: shownSeq, top: null, until: performance.now() + AIM_MS };
+      setFlash(shownSeq);
+      aim();
+    },
+    scroll(by) {
+      free();
+      list.scrollBy(by);
     },
   };
 
-  /* A past moment is shown at its last event. */
+  /* The place and the open rows, for Back and a reload. */
+  const rested = () => {
+    clearTimeout(rest.current);
+    rest.current = setTimeout(() => {
+      const box = scroller.current;
+      if (!box) return;
+      const edge = box.getBoundingClientRect().top;
+      const row = [...box.querySelectorAll<HTMLElement>('.item')]
+        .filter((item) => item.getBoundingClientRect().bottom > edge + 1)
+        .sort((a, b) => Number(a.dataset.index) - Number(b.dataset.index))[0];
+      if (!row) return;
+      const view: ConversationView = {
+        seq: Number(row.dataset.seq),
+        top: Math.round(row.getBoundingClientRect().top - edge),
+        opened: [...opened].slice(-MOST_OPENED),
+      };
+      keepView(view);
+      read(view.seq);
+    }, REST_MS);
+  };
+  useEffect(() => () => clearTimeout(rest.current), []);
+
+  /* A past moment is shown at its last event, an active session is followed from the start. */
   const atEnd = useRef(true);
+  const restored = useRef(false);
   useEffect(() => {
-    if (at !== Infinity && model.ready) list.scrollToIndex(shown - 1, { align: 'end' });
+    if (!model.ready) return;
+    const first = !restored.current;
+    restored.current = true;
+    if (first && before.seq) restore(before);
+    else if (at !== Infinity) {
+      free();
+      list.scrollToIndex(shown - 1, { align: 'end' });
+    } else if (first && model.isLive && see === null) list.scrollToEnd();
   }, [at, model.ready]);
   useEffect(() => {
-    if (see !== null && model.ready) handle.current?.see(see);
+    if (see === null || !model.ready) return;
+    const kept = keptView<ConversationView>();
+    if (kept.seq) restore(kept);
+    else handle.current?.see(see);
   }, [see, model.ready, all]);
 
-  /* An active session is followed from the start. */
+  function restore({ seq, top = 0 }: Partial<ConversationView>): void {
+    target.current = { seq: seq!, top, until: performance.now() + AIM_MS };
+    aim();
+  }
+
+  const [printing, setPrinting] = useState(false);
   useEffect(() => {
-    if (model.ready && model.isLive && at === Infinity && see === null) list.scrollToEnd();
-  }, [model.ready]);
+    const print = (on: boolean) => () => setPrinting(on && shown <= MOST_PRINTED);
+    const [begin, end] = [print(true), print(false)];
+    /* The browser prints what is in the document, so all events are fetched first. */
+    const key = (e: KeyboardEvent) => {
+      if (e.key.toLowerCase() !== 'p' || !(e.ctrlKey || e.metaKey) || e.shiftKey || shown > MOST_PRINTED) return;
+      e.preventDefault();
+      void model.fetchAll().then(() => window.print());
+    };
+    addEventListener('beforeprint', begin);
+    addEventListener('afterprint', end);
+    addEventListener('keydown', key);
+    return () => {
+      removeEventListener('beforeprint', begin);
+      removeEventListener('afterprint', end);
+      removeEventListener('keydown', key);
+    };
+  }, [model, shown]);
 
   const lastShown = useRef(shown);
   useEffect(() => {
@@ -301,10 +393,17 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
     const { scrollHeight, scrollTop, clientHeight } = e.currentTarget;
     atEnd.current = scrollHeight - scrollTop - clientHeight < 60;
     if (atEnd.current) setBehind(0);
+    rested();
   };
 
+  const printed = (_: unknown, index: number) => ({ key: model.seq[indexOf(index)] ?? index, index, start: 0 });
   return (
-    <div class="conversation">
+    <div class={printing ? 'conversation printing' : 'conversation'}>
+      {!printing && (
+        <p class="print-only">
+          Only the rows that were on the screen are printed. Share saves all of them as a file.
+        </p>
+      )}
       <div
         class="scroller"
         ref={scroller}
@@ -313,9 +412,12 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
         aria-live="off"
         aria-label="Conversation"
         onScroll={scrolled}
+        onWheel={free}
+        onTouchMove={free}
+        onPointerDown={free}
       >
         <div class="inner" style={{ height: `${list.getTotalSize()}px` }}>
-          {list.getVirtualItems().map((item) => {
+          {(printing ? Array.from({ length: shown }, printed) : list.getVirtualItems()).map((item) => {
             const index = indexOf(item.index);
             if (index === undefined) return null;
             const seq = model.seq[index]!;
@@ -351,7 +453,13 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
         </Empty>
       )}
       {behind > 0 && (
-        <button class="to-end" onClick={() => list.scrollToEnd()}>
+        <button
+          class="to-end"
+          onClick={() => {
+            free();
+            list.scrollToEnd();
+          }}
+        >
           ↓ {format.count(behind)} new
         </button>
       )}

@@ -26,6 +26,10 @@ export function money(usd: number | null | undefined): string {
   return `$${usd >= 1000 ? whole.format(Math.round(usd)) : usd.toFixed(2)}`;
 }
 
+/* ~ for a cost that was computed from list prices, at least in part. */
+export const cost = (usd: number | null | undefined, computed: boolean): string =>
+  usd == null ? '–' : `${computed ? '~' : ''}${money(usd)}`;
+
 export const plural = (n: number, word: string): string => `${count(n)} ${word}${n === 1 ? '' : 's'}`;
 
 export function duration(ms: number | null | undefined): string {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages, reasoning and their pictures, from the message formats of the providers. */
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import * as format from './format';
 import { Code, Markdown, safeUrl } from './markdown';
 
@@ -101,7 +101,20 @@ export const isContext = (text: string): boolean => CONTEXT.test(text);
 const MOST_MARKDOWN = 24_000;
 
 export function Picture({ url }: { url: string }) {
-  if (IMAGE.test(url)) return <img class="picture" src={url} alt="Picture in this message" />;
+  const dialog = useRef<HTMLDialogElement>(null);
+  if (IMAGE.test(url))
+    return (
+      <>
+        <button class="picture-button" title="Show it larger" onClick={() => dialog.current!.showModal()}>
+          <img class="picture" src={url} alt="Picture in this message" />
+        </button>
+        <dialog ref={dialog} class="picture-dialog" aria-label="Picture" onClick={() => dialog.current!.close()}>
+          <button aria-label="Close">
+            <img src={url} alt="Picture in this message" />
+          </button>
+        </dialog>
+      </>
+    );
   const safe = safeUrl(url);
   return safe ? (
     <a href={safe} target="_blank" rel="noopener noreferrer">

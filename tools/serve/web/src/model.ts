@@ -6,9 +6,14 @@
  * (1) Everything is drawn for a moment `at`, without later events. The outline is in the order of seq, so a moment is a
  *     prefix of it.
  * (2) Bodies of events are fetched in pages when they are displayed; the least recently displayed pages are dropped.
- * (3) Live events are added one after the other; after a gap, all missing events are fetched.
+ * (3) What is fetched is cut at one seq, the last of the outline, and live events are added from exactly there, one
+ *     after the other; after a gap, all missing events are fetched. So an event is counted once, whatever the order in
+ *     which answers and events arrive.
+ * (4) A call that began a sub-agent is linked to it by the id in the call's result, else by the prompt that equals the
+ *     first message of the child. If neither names one child, the call has no link.
  */
 import { objects, type Event, type Session, type Source, type Table } from './api';
+import { blocksOf, splitContext } from './message';
 
 export interface Call {
   seq: number;
@@ -30,6 +35,7 @@ export interface Turn {
   ended: number;
   end: number; /* seq of the event that ended it, or Infinity */
   prompt: string | null; /* beginning of the user's text */
+  byProgram: boolean; /* a program wrote its message, as a notice to the agent; the user said nothing */
   answer: number; /* seq of the model's first answer, or Infinity */
 }
 
@@ -39,6 +45,7 @@ interface Piece {
   events: number;
   tokens: number;
   cost: number | null;
+  computed: boolean; /* whether the cost was computed from list prices */
 }
 
 /* The totals of a sub-agent or fork at a moment. */
@@ -53,6 +60,7 @@ export interface Usage {
   cached: number;
   written: number;
   cost: number | null; /* USD */
+  computed: boolean; /* whether the cost was computed from list prices */
 }
 
 export type Kind = 'message' | 'call' | 'result' | 'note' | 'end' | 'other' | 'hidden';
@@ -98,6 +106,8 @@ const KINDS: Record<string, Kind> = {
   'provider.responded': 'hidden',
 };
 
+const FAILING = new Set(['turn.failed', 'provider.failed', 'provider_error', 'import.unreadable']);
+
 /* Words for turns that were taken back, by status. */
 const TAKEN: Record<string, string> = { rolled_back: 'rolled back', abandoned: 'abandoned' };
 
@@ -110,6 +120,7 @@ export const FRESH_MS = 90_000;
 const PAGE = 100; /* events */
 const PAGES_KEPT = 120;
 const RETRY_MS = 3000; /* after a page could not be fetched */
+const AGAIN_MS = 1000; /* after an answer that lacked a received event */
 
 /* Between two events the axis of the timeline advances by the elapsed time, but at most by a pause. */
 const PAUSE_MS = 30_000;
@@ -128,6 +139,67 @@ export function upTo(sorted: ArrayLike<number>, value: number, length = sorted.l
   }
   return low;
 }
+
+/* In the order of their start. */
+const inOrder = (list: Session[]): Session[] =>
+  [...list].sort((a, b) => time(a.created_at) - time(b.created_at) || (a.session_id < b.session_id ? -1 : 1));
+
+/* Whether some of a session's cost was computed from list prices, with all below it. */
+export const isComputed = (s: Session): boolean => !!(s.tree ? s.tree.computed_cost_usd : s.computed_cost_usd);
+
+const promptIn = (data: any): string | null => {
+  const content = data.said ?? data.content;
+  const text = typeof content === 'string' ? content : blocksOf(content).find((block) => block.kind === 'text')?.text;
+  return text?.trim().replace(/\s+/g, ' ').slice(0, 160) || null;
+};
+
+/* ---- Which sub-agent a call began (rule 4) ---- */
+
+export const isAgentTool = (tool: string): boolean =>
+  /^(task|agent|(run|spawn|dispatch|delegate_to)?_?(sub)?_?agent)$/i.test(tool);
+
+const ID_NAME = /^(agent|session|task|thread|child_?session)_?id$/i;
+const ID_TEXT = /\b(?:agent|session|task)_?id["'*]*\s*[:=]\s*["'`]?([\w.-]+)/gi;
+const TEXT_READ = 4000; /* at both ends of an output */
+const DEPTH = 5;
+
+const parsed = (text: string): any => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/* The ids that members of a value name, and those in its texts. */
+function idsIn(value: any, names: Set<string>, texts: Set<string>, depth = 0): void {
+  const json = typeof value === 'string' && /^\s*\{/.test(value) ? parsed(value) : undefined;
+  if (json) {
+    idsIn(json, names, texts, depth + 1);
+  } else if (typeof value === 'string') {
+    const part = value.length > 2 * TEXT_READ ? `${value.slice(0, TEXT_READ)}\n${value.slice(-TEXT_READ)}` : value;
+    for (const found of part.matchAll(ID_TEXT)) texts.add(found[1]!.replace(/\.$/, ''));
+  } else if (typeof value === 'object' && value !== null && depth < DEPTH) {
+    for (const [name, item] of Object.entries(value)) {
+      if (typeof item === 'string' && ID_NAME.test(name)) names.add(item);
+      else idsIn(item, names, texts, depth + 1);
+    }
+  }
+}
+
+const isOf = (child: Session, id: string): boolean =>
+  child.session_id === id || child.session_id.endsWith(`.agent-${id}`) || child.session_id.endsWith(`.${id}`);
+
+const plainText = (text: string): string => text.replace(/\s+/g, ' ').trim();
+
+const promptOfCall = (data: any): string => {
+  const { input: given } = data ?? {};
+  const input = typeof given === 'string' ? parsed(given) : given;
+  const text = input?.prompt ?? input?.message ?? input?.task;
+  return typeof text === 'string' ? plainText(text) : '';
+};
+
+const CHILD_EVENTS = 30; /* the first message is among these */
 
 export class Model {
   types: string[] = [];
@@ -149,6 +221,7 @@ export class Model {
   /* Sums up to and including each use. */
   tokens: number[] = [];
   cost: (number | null)[] = [];
+  computed: boolean[] = []; /* whether some of the cost was computed from list prices */
   usageSeq: number[] = [];
   children: Session[] = [];
   ready = false;
@@ -166,7 +239,9 @@ export class Model {
   private listeners = new Set<() => void>();
   private drawn = false;
   private waiting: Event[] = [];
+  private wanted = 0; /* seq that a fetch must reach: the events before it were not all received */
   private loading: Promise<void> | null = null;
+  private again = false;
 
   constructor(
     readonly source: Source,
@@ -201,24 +276,40 @@ export class Model {
     return this.seq.at(-1) ?? 0;
   }
 
-  /* Fetch everything after the known events. One fetch at a time. */
+  /* Fetch everything after the known events. One fetch at a time; a later call asks again after it. */
   load(): Promise<void> {
-    this.loading ??= this.loadRest().finally(() => {
+    if (this.loading) {
+      this.again = true;
+      return this.loading;
+    }
+    this.loading = this.loadRest().finally(() => {
       this.loading = null;
+      if (this.again) void this.load();
     });
     return this.loading;
   }
 
   private async loadRest(): Promise<void> {
+    this.again = false;
     const from = this.last + 1;
     const first = this.seq.length === 0;
     if (first) this.event(1); /* the beginning is displayed first */
+    const ask = () => ({
+      tools: this.source.tools(this.id, from),
+      turns: this.source.turns(this.id),
+      usage: this.source.usage(this.id, (this.usageSeq.at(-1) ?? 0) + 1),
+    });
+    const quiet = (asked: ReturnType<typeof ask>) => {
+      for (const answer of Object.values(asked)) answer.catch(() => {}); /* reported where it is awaited */
+      return asked;
+    };
     try {
-      const [outline, tools] = await Promise.all([
-        this.source.outline(this.id, from),
-        this.source.tools(this.id, from),
-      ]);
-      this.addTools(tools);
+      /* These answers are as new as the session's row. If the outline is newer, they are asked for again after it. */
+      let asked = first ? quiet(ask()) : null;
+      const outline = await this.source.outline(this.id, from);
+      const end = outline.seq.at(-1) ?? this.last;
+      if (!asked || end > this.session.events) asked = quiet(ask());
+      this.addTools(await asked.tools, end);
       const types = outline.types.map((name) => this.typeNumber(name));
       for (let i = 0; i < outline.seq.length; i++) {
         if (outline.seq[i]! > this.last)
@@ -227,10 +318,10 @@ export class Model {
       /* The conversation can be read now; the rest may take longer. */
       this.ready = true;
       this.changed();
-      if (first) this.children = await this.source.children(this.id).catch(() => []);
-      this.setTurns(await this.source.turns(this.id));
+      if (first || this.children.length) await this.findChildren();
+      this.setTurns(await asked.turns, end);
       this.changed();
-      for (const row of objects(await this.source.usage(this.id, (this.usageSeq.at(-1) ?? 0) + 1))) this.addUsage(row);
+      for (const row of objects<any>(await asked.usage)) if (row.seq <= end) this.addUsage(row);
       this.failed = null;
     } catch (e) {
       this.failed = (e as Error).message;
@@ -238,7 +329,17 @@ export class Model {
     this.ready = true;
     const waiting = this.waiting.sort((a, b) => a.seq - b.seq);
     this.waiting = [];
-    for (const event of waiting) if (event.seq === this.last + 1) this.take(event);
+    for (const event of waiting) {
+      if (event.seq === this.last + 1) this.take(event);
+      else this.wanted = Math.max(this.wanted, event.seq);
+    }
+    this.changed();
+    if (this.wanted > this.last) setTimeout(() => void this.load(), this.last >= from ? 0 : AGAIN_MS);
+  }
+
+  private async findChildren(): Promise<void> {
+    const found = await this.source.children(this.id).catch(() => null);
+    if (found) this.children = inOrder(found);
     this.changed();
   }
 
@@ -269,8 +370,9 @@ export class Model {
     this.itemSeq.push(seq);
   }
 
-  private addTools(table: Table): void {
+  private addTools(table: Table, end: number): void {
     for (const row of objects<any>(table)) {
+      if (row.seq > end) continue;
       const old = this.callAt.get(row.seq);
       const call: Call = old ?? {
         seq: row.seq,
@@ -300,9 +402,9 @@ export class Model {
     this.open.set(call.id, call);
   }
 
-  private setTurns(table: Table): void {
+  private setTurns(table: Table, end: number): void {
     this.turns = objects<any>(table)
-      .filter((row) => row.seq != null)
+      .filter((row) => row.seq != null && row.seq <= end)
       .map((row) => ({
         seq: row.seq,
         id: row.turn_id ?? '',
@@ -312,6 +414,7 @@ export class Model {
         ended: time(row.completed_at),
         end: Infinity,
         prompt: row.prompt ?? null,
+        byProgram: row.prompt == null && !!row.by_program,
         answer: Infinity,
       }))
       .sort((a, b) => a.seq - b.seq);
@@ -362,6 +465,7 @@ export class Model {
       cached: n(row.cached_input_tokens),
       written: n(row.cache_write_tokens),
       cost: row.cost_microusd == null ? null : n(row.cost_microusd) / 1e6,
+      computed: !!row.computed && row.cost_microusd != null,
     };
     if (use.seq <= (this.usageSeq.at(-1) ?? 0)) return;
     const before = this.cost.at(-1) ?? null;
@@ -369,6 +473,7 @@ export class Model {
     this.usageSeq.push(use.seq);
     this.tokens.push((this.tokens.at(-1) ?? 0) + use.input + use.output);
     this.cost.push(use.cost === null ? before : (before ?? 0) + use.cost);
+    this.computed.push(use.computed || (this.computed.at(-1) ?? false));
   }
 
   /* Add a live event. */
@@ -377,6 +482,7 @@ export class Model {
     /* An event that is too large for the stream arrives without its data. */
     if (!this.ready || this.loading || event.seq !== this.last + 1 || event.data === null) {
       if (event.data !== null) this.waiting.push(event);
+      else this.wanted = Math.max(this.wanted, event.seq);
       if (this.ready && !this.loading) void this.load();
       return;
     }
@@ -405,6 +511,7 @@ export class Model {
       call.ended = at;
       call.took = data.duration_ms ?? (at >= call.began ? at - call.began : null);
       this.callOfResult.set(event.seq, call);
+      if (isAgentTool(call.tool)) void this.findChildren();
     }
     if (event.type === 'turn.started') {
       const turn: Turn = {
@@ -416,10 +523,18 @@ export class Model {
         ended: NaN,
         end: Infinity,
         prompt: null,
+        byProgram: false,
         answer: Infinity,
       };
       this.turns.push(turn);
       this.turnOf.set(turn.id, turn);
+    }
+    if (kind === 'message' && data.role === 'user') {
+      const turn = this.turns.at(-1);
+      if (turn && turn.prompt === null) {
+        turn.byProgram = data.said === '';
+        if (!turn.byProgram) turn.prompt = promptIn(data);
+      }
     }
     if (kind === 'end') {
       const turn = this.turnOf.get(String(data.turn_id ?? '')) ?? this.turns.at(-1);
@@ -479,15 +594,25 @@ export class Model {
     return call.result === Infinity && this.turns.some((turn) => turn.seq > call.seq && turn.seq <= at);
   }
 
-  used(seq: number): { tokens: number; cost: number | null } {
+  used(seq: number): { tokens: number; cost: number | null; computed: boolean } {
     const n = upTo(this.usageSeq, seq);
-    return n ? { tokens: this.tokens[n - 1]!, cost: this.cost[n - 1]! } : { tokens: 0, cost: null };
+    return n
+      ? { tokens: this.tokens[n - 1]!, cost: this.cost[n - 1]!, computed: this.computed[n - 1]! }
+      : { tokens: 0, cost: null, computed: false };
   }
 
-  /* The tokens of the n-th turn up to a moment. */
-  usedIn(n: number, at: number): number {
-    const next = this.turns[n + 1]?.seq ?? Infinity;
-    return this.used(Math.min(at, next - 1)).tokens - this.used(this.turns[n]!.seq).tokens;
+  private failedSeqs: { shape: number; seqs: number[] } = { shape: -1, seqs: [] };
+
+  /* The seqs of all failures: of calls, turns, requests to the provider, and lines that an importer could not read. */
+  failures(): number[] {
+    if (this.failedSeqs.shape !== this.shape) {
+      const found = new Set<number>();
+      for (const call of this.calls) if (call.failed && call.result !== Infinity) found.add(call.result);
+      const failing = this.types.map((type) => FAILING.has(type));
+      for (let i = 0; i < this.seq.length; i++) if (failing[this.type[i]!]) found.add(this.seq[i]!);
+      this.failedSeqs = { shape: this.shape, seqs: [...found].sort((a, b) => a - b) };
+    }
+    return this.failedSeqs.seqs;
   }
 
   /* The totals of a child at a moment; undefined while they are requested. */
@@ -499,7 +624,8 @@ export class Model {
       return {
         events: tree?.events ?? child.events,
         tokens: tree?.total_tokens ?? child.total_tokens,
-        cost: tree ? tree.cost_usd : (child.computed_cost_usd ?? child.total_cost_usd),
+        cost: tree ? tree.cost_usd : child.total_cost_usd,
+        computed: isComputed(child),
       };
     const pieces = this.pieces.get(child.session_id);
     if (pieces === undefined) {
@@ -513,12 +639,13 @@ export class Model {
       );
     }
     if (!pieces) return undefined;
-    const sum: Numbers = { events: 0, tokens: 0, cost: null };
+    const sum: Numbers = { events: 0, tokens: 0, cost: null, computed: false };
     for (const piece of pieces) {
       if (piece.time > when) continue;
       sum.events += piece.events;
       sum.tokens += piece.tokens;
       if (piece.cost !== null) sum.cost = (sum.cost ?? 0) + piece.cost;
+      sum.computed ||= piece.computed;
     }
     return sum;
   }
@@ -533,15 +660,70 @@ export class Model {
     const below = await Promise.all(children.map((child) => this.piecesOf(child)));
     const n = (value: unknown): number => Number(value) || 0;
     return [
-      ...outline.time.map((at) => ({ time: at, events: 1, tokens: 0, cost: null })),
+      ...outline.time.map((at) => ({ time: at, events: 1, tokens: 0, cost: null, computed: false })),
       ...objects<any>(usage).map((row) => ({
         time: time(row.time),
         events: 0,
         tokens: n(row.input_tokens) + n(row.output_tokens),
         cost: row.cost_microusd == null ? null : n(row.cost_microusd) / 1e6,
+        computed: !!row.computed && row.cost_microusd != null,
       })),
       ...below.flat(),
     ];
+  }
+
+  private said = new Map<string, string | null>(); /* first messages of children; null while requested */
+
+  private firstMessage(id: string): string | null {
+    if (!this.said.has(id)) {
+      this.said.set(id, null);
+      this.source.events(id, 1, CHILD_EVENTS).then(
+        (events) => {
+          const first = events.find((e) => e.type === 'message.added' && e.data?.role === 'user');
+          const { said } = splitContext(blocksOf(first?.data?.content));
+          this.said.set(id, plainText(said.map((block) => (block.kind === 'text' ? block.text : '')).join('\n')));
+          this.changed();
+        },
+        () => setTimeout(() => this.said.delete(id), RETRY_MS),
+      );
+    }
+    return this.said.get(id) ?? null;
+  }
+
+  /* The sub-agent that a call began; undefined if it is unknown, or while it is being looked for. */
+  childOf(call: Call, at: number): Session | undefined {
+    const children = this.children.filter((c) => !c.fork_session_id);
+    const when = at === Infinity ? Infinity : this.timeOf(at);
+    const child = isAgentTool(call.tool) && children.length ? this.childAmong(children, call, at) : undefined;
+    return child && !(time(child.created_at) > when) ? child : undefined;
+  }
+
+  private childAmong(children: Session[], call: Call, at: number): Session | undefined {
+    const event = this.event(call.seq);
+    const known = this.known(call, at);
+    const result = known ? this.event(call.result) : undefined;
+    if (!event || (known && !result)) return undefined;
+    const one = (ids: Iterable<string>): Session | undefined => {
+      const list = [...ids];
+      const found = children.filter((child) => list.some((id) => isOf(child, id)));
+      return found.length === 1 ? found[0] : undefined;
+    };
+    const [names, texts] = [new Set<string>(), new Set<string>()];
+    const { output, error, metadata, extra } = result?.data ?? {};
+    idsIn([output, error, metadata, extra?.toolUseResult], names, texts);
+    const by = one([call.id, ...names]) ?? (names.size ? undefined : one(texts));
+    if (by || [...names].some((id) => id !== this.id)) return by;
+    const prompt = promptOfCall(event.data);
+    if (!prompt) return undefined;
+    for (const other of this.calls) {
+      if (other === call || !isAgentTool(other.tool)) continue;
+      const data = this.event(other.seq)?.data;
+      if (!data || promptOfCall(data) === prompt) return undefined;
+    }
+    const first = children.map((child) => this.firstMessage(child.session_id));
+    if (first.includes(null)) return undefined;
+    const found = children.filter((_, i) => first[i] === prompt);
+    return found.length === 1 ? found[0] : undefined;
   }
 
   private keep(event: Event): void {
@@ -566,6 +748,12 @@ export class Model {
       void this.fetchPage(page);
     }
     return undefined;
+  }
+
+  /* Fetch all events, as far as they are kept. */
+  async fetchAll(): Promise<void> {
+    for (let page = 0; page <= (this.last - 1) / PAGE && page < PAGES_KEPT; page++)
+      if ((this.events.get(page)?.size ?? 0) < Math.min(PAGE, this.last - page * PAGE)) await this.fetchPage(page);
   }
 
   private async fetchPage(page: number): Promise<void> {

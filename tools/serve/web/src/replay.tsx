@@ -2,7 +2,7 @@
 /* Replays a session: event by event, at the original pace or faster. */
 import { useEffect, useRef } from 'preact/hooks';
 import * as format from './format';
-import { upTo, type Model } from './model';
+import { upTo, type Model, type Turn } from './model';
 import { Button } from './ui';
 
 export const SPEEDS = [1, 2, 5, 10, 20, 50, 100];
@@ -65,12 +65,7 @@ export const steps = {
     return steps.among(prompts(model), at, by);
   },
   failure(model: Model, at: number, by: number): number {
-    const failed = model.calls.filter((call) => call.failed && call.result !== Infinity).map((call) => call.result);
-    return steps.among(
-      failed.sort((a, b) => a - b),
-      at === Infinity && by > 0 ? 0 : at,
-      by,
-    );
+    return steps.among(model.failures(), at === Infinity && by > 0 ? 0 : at, by);
   },
   among(places: number[], at: number, by: number): number {
     if (!places.length) return at;
@@ -79,9 +74,12 @@ export const steps = {
   },
 };
 
+/* The turns that the user began, not a program that the agent waited for. */
+export const prompted = (model: Model): Turn[] => model.turns.filter((turn) => !turn.byProgram);
+
 /* A turn begins with the user's message; a log without turns has none. */
 export function prompts(model: Model): number[] {
-  return model.turns.map((turn) => {
+  return prompted(model).map((turn) => {
     const n = upTo(model.itemSeq, turn.seq);
     return model.itemSeq[n] ?? turn.seq;
   });
@@ -104,6 +102,7 @@ export function Controls({ model, at, playing, speed, choose, play, setSpeed, la
   const seq = now ? model.last : at;
   const used = model.used(now ? Infinity : at);
   const turn = model.turnAt(seq);
+  const failure = now ? 0 : model.failures().indexOf(at) + 1;
   const known = now ? model.seq.length : upTo(model.seq, at);
   return (
     <div class="controls">
@@ -143,7 +142,16 @@ export function Controls({ model, at, playing, speed, choose, play, setSpeed, la
         </span>
         {turn && <span class="only-wide">turn {turn.number}</span>}
         {used.tokens > 0 && <span>{format.compact(used.tokens)} tokens</span>}
-        {used.cost !== null && <span>{format.money(used.cost)}</span>}
+        {used.cost !== null && (
+          <span title={used.computed ? 'at least in part computed from list prices' : undefined}>
+            {format.cost(used.cost, used.computed)}
+          </span>
+        )}
+        {failure > 0 && (
+          <span>
+            failure {format.count(failure)} of {format.count(model.failures().length)}
+          </span>
+        )}
       </p>
       <button
         class={now ? 'now on' : 'now'}

@@ -29,8 +29,28 @@ export function link(page: string, id = '', query: Record<string, string | numbe
   return `#/${page}${id ? `/${encodeURIComponent(id)}` : ''}${text ? `?${text}` : ''}`;
 }
 
-export function go(to: string): void {
-  location.hash = to;
+/*
+ * What a page shows beside its address, such as its place and its open rows. It is kept with the entry of the history, so
+ * that it survives a reload and Back; a link that is opened again begins without it.
+ */
+export function keepView(view: unknown): void {
+  history.replaceState({ view }, '');
+}
+
+export const keptView = <T>(): Partial<T> => history.state?.view ?? {};
+
+export function go(to: string, view?: unknown): void {
+  if (view === undefined) location.hash = to;
+  else {
+    history.pushState({ view }, '', to);
+    dispatchEvent(new window.Event(CHANGED));
+  }
+}
+
+/* Return a whole number from 1 in the link, or null. */
+export function numberIn(query: URLSearchParams, name: string): number | null {
+  const text = query.get(name) ?? '';
+  return /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null;
 }
 
 const CHANGED = 'annal-route';
@@ -38,7 +58,7 @@ const CHANGED = 'annal-route';
 /* Change the fragment without a step in the history. */
 export function replace(to: string): void {
   if (location.hash !== to) {
-    history.replaceState(null, '', to);
+    history.replaceState(history.state, '', to);
     dispatchEvent(new window.Event(CHANGED));
   }
 }

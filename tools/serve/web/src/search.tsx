@@ -81,9 +81,9 @@ export function Search({ route }: { route: Route }) {
   const found = sessions.value?.sessions ?? [];
   const hits = events.value;
   return (
-    <main class="search-page" aria-busy={events.busy}>
+    <main class={`search-page ${events.busy && hits ? 'stale' : ''}`} aria-busy={events.busy}>
       <h1>
-        {session ? 'Found in this session' : 'Found'} for “{q}”
+        {events.busy ? 'Searching for' : session ? 'Found in this session for' : 'Found for'} “{q}”
       </h1>
       {session && (
         <p>

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One session: its conversation, the slider below it, and beside it the state at the moment of the slider. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Session } from './api';
+import { ApiError, type Session } from './api';
 import { ChartsPanel } from './charts';
 import { Conversation, type ConversationHandle } from './conversation';
 import * as format from './format';
 import { blocksOf, preview, splitContext } from './message';
-import { Model, takenBack, upTo, type Turn } from './model';
-import { Controls, prompts, SPEEDS, steps, usePlay } from './replay';
-import { link, parse, replace, type Route } from './route';
+import { isComputed, Model, takenBack, upTo, type Numbers, type Turn } from './model';
+import { Controls, prompted, prompts, SPEEDS, steps, usePlay } from './replay';
+import { link, numberIn, parse, replace, type Route } from './route';
 import { StatePanel } from './state';
-import { costText } from './sessions';
 import { Timeline } from './timeline';
 import { Code } from './markdown';
 import { useVirtual } from './virtual';
@@ -67,7 +66,13 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
           setModel(current);
           void current.load();
         },
-        (e: Error) => !gone && setError(e.message),
+        async (e: Error) => {
+          /* The begin of an id is enough, as for the command. */
+          const ids = e instanceof ApiError && e.status !== 404 ? [] : await source.idsFrom(id).catch(() => []);
+          if (gone) return;
+          if (ids.length === 1) replace(link('s', ids[0], Object.fromEntries(parse(location.hash).query)));
+          else setError(ids.length ? `${ids.length} sessions begin with ${id}: give more of the id` : e.message);
+        },
       );
     if (live)
       stops.push(
@@ -232,27 +237,32 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
 /* The server removes a tag at the beginning, because agents add it; if the closing tag remains, the user wrote it. */
 function promptOf(model: Model, { prompt }: Turn, place: number): string {
   if (prompt !== null && !prompt.includes('</')) return prompt;
-  const { said } = splitContext(blocksOf(model.event(place)?.data?.content));
+  const { said: words, content } = model.event(place)?.data ?? {};
+  const { said } = splitContext(blocksOf(words ?? content));
   return preview(said.map((block) => ('text' in block ? block.text : '')).join(' ')) || (prompt ?? '');
 }
 
 function Prompts({
   model,
   seq,
+  reading,
   choose,
   see,
 }: {
   model: Model;
   seq: number;
+  reading: number | null;
   choose: (seq: number) => void;
   see: (seq: number) => void;
 }) {
   const scroller = useRef<HTMLDivElement>(null);
-  const places = useMemo(() => prompts(model), [model, model.turns.length, model.itemSeq.length]);
-  const current = upTo(places, seq) - 1;
-  const later = places.length - current - 1;
+  const asked = useMemo(() => prompted(model), [model, model.shape]);
+  const places = useMemo(() => prompts(model), [model, model.shape]);
+  const last = upTo(places, seq) - 1;
+  const current = Math.min(last, reading === null ? last : Math.max(0, upTo(places, reading) - 1));
+  const later = places.length - last - 1;
   const list = useVirtual({
-    count: current + 1,
+    count: last + 1,
     getScrollElement: () => scroller.current,
     estimateSize: () => 58,
     overscan: 4,
@@ -262,14 +272,15 @@ function Prompts({
   return (
     <section>
       <h3>
-        Prompts <span class="total">{format.count(current + 1)}</span>
+        Prompts <span class="total">{format.count(last + 1)}</span>
       </h3>
       <div class="prompts scroller" ref={scroller}>
         <ol class="inner" style={{ height: `${list.getTotalSize()}px` }}>
           {list.getVirtualItems().map(({ key, index, start }) => {
-            const turn = model.turns[index]!;
+            const turn = asked[index]!;
+            const next = asked[index + 1]?.seq ?? Infinity;
             const place = places[index]!;
-            const used = model.usedIn(index, seq);
+            const used = model.used(Math.min(seq, next - 1)).tokens - model.used(turn.seq).tokens;
             const text = promptOf(model, turn, place);
             return (
               <li
@@ -294,7 +305,7 @@ function Prompts({
         </ol>
       </div>
       {later > 0 && (
-        <button class="link" onClick={() => choose(places[current + 1]!)} title="Go to the next prompt (Shift →)">
+        <button class="link" onClick={() => choose(places[last + 1]!)} title="Go to the next prompt (Shift →)">
           {format.count(later)} later
         </button>
       )}
@@ -309,7 +320,7 @@ function Child({ model, child, at }: { model: Model; child: Session; at: number 
       <a href={link('s', child.session_id)}>{child.title || child.session_id}</a>
       <span class="dim">
         {numbers
-          ? `${format.plural(numbers.events, 'event')} · ${format.tokens(numbers.tokens)} tokens · ${at === Infinity ? costText(child) : format.money(numbers.cost)}`
+          ? `${format.plural(numbers.events, 'event')} · ${format.tokens(numbers.tokens)} tokens · ${format.cost(numbers.cost, numbers.computed)}`
           : '…'}
       </span>
     </li>
@@ -319,11 +330,13 @@ function Child({ model, child, at }: { model: Model; child: Session; at: number 
 function Overview({
   model,
   at,
+  reading,
   choose,
   see,
 }: {
   model: Model;
   at: number;
+  reading: number | null;
   choose: (seq: number) => void;
   see: (seq: number) => void;
 }) {
@@ -340,13 +353,32 @@ function Overview({
     .filter((turn) => turn.answer <= seq)
     .map((turn) => model.timeOf(turn.answer) - turn.began)
     .filter((ms) => ms >= 0 && ms < 3_600_000);
-  const facts: [string, string][] = [
+  /* With all sub-agents, if their totals are known; forks have the session's own events, too. */
+  const below = children.filter((c) => !c.fork_session_id).map((c) => model.numbersOf(c, at));
+  const known = below.length > 0 && below.every((numbers) => numbers !== undefined) ? below : [];
+  const sum = (of: (numbers: Numbers) => number | null): number => known.reduce((n, x) => n + (of(x!) ?? 0), 0);
+  const ownCost: [number | null, boolean] =
+    used.cost !== null
+      ? [used.cost, used.computed]
+      : at === Infinity
+        ? [s.total_cost_usd, isComputed({ ...s, tree: undefined })]
+        : [null, false];
+  const belowTokens = sum((x) => x.tokens);
+  const belowCost = sum((x) => x.cost);
+  const facts: [string, string, string?][] = [
     ['turns', format.count(turns.length)],
     ['tool calls', `${format.count(calls.length)}${failed ? `, ${failed} failed` : ''}`],
-    ['tokens', format.tokens(used.tokens)],
+    [
+      'tokens',
+      format.tokens(used.tokens),
+      belowTokens ? `with sub-agents ${format.tokens(used.tokens + belowTokens)}` : undefined,
+    ],
     [
       'cost',
-      used.cost !== null ? format.money(used.cost) : at === Infinity ? costText({ ...s, tree: undefined }) : '–',
+      format.cost(...ownCost),
+      belowCost
+        ? `with sub-agents ${format.cost((ownCost[0] ?? 0) + belowCost, ownCost[1] || known.some((x) => x!.computed))}`
+        : undefined,
     ],
     ['length', s.time_from || !(length > 0) ? '–' : format.duration(length)],
     ['first answer after', first.length ? format.duration(first.reduce((a, b) => a + b, 0) / first.length) : '–'],
@@ -354,10 +386,11 @@ function Overview({
   return (
     <div class="overview">
       <dl class="numbers">
-        {facts.map(([name, value]) => (
+        {facts.map(([name, value, more]) => (
           <div>
             <dt>{name}</dt>
             <dd>{value}</dd>
+            {more && <dd class="dim more">{more}</dd>}
           </div>
         ))}
       </dl>
@@ -373,7 +406,7 @@ function Overview({
           </ul>
         </section>
       )}
-      {turns.length > 0 && <Prompts model={model} seq={seq} choose={choose} see={see} />}
+      {turns.length > 0 && <Prompts model={model} seq={seq} reading={reading} choose={choose} see={see} />}
       <section>
         <h3>Session</h3>
         <dl class="about">
@@ -431,6 +464,9 @@ function EventPanel({
     return (
       <Empty title="No event chosen">
         <p>Choose one by the time at its left.</p>
+        <button class="button" onClick={() => select(model.itemSeq.at(-1) ?? 1)}>
+          Show the last event
+        </button>
       </Empty>
     );
   const event = model.event(shown);
@@ -453,6 +489,14 @@ function EventPanel({
             State at this event
           </button>
         )}
+        {server && (
+          <Copy
+            label="Copy a link to this event"
+            text={`${location.origin}/${link('s', model.id, { see: shown, event: shown, tab: 'event' })}`}
+          >
+            Copy link
+          </Copy>
+        )}
       </p>
       {p?.proved !== undefined && (
         <p class={p.proved === false ? 'proof bad-text' : 'proof'}>
@@ -474,13 +518,15 @@ export function SessionPage({ route }: { route: Route }) {
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useStored('speed', '10');
   const [lanes, setLanes] = useStored('lanes', innerWidth > 700 ? '1' : '0');
-  const [selected, setSelected] = useState<number | null>(null);
+  const selected = numberIn(query, 'event');
+  const [reading, setReading] = useState<number | null>(null);
   const handle = useRef<ConversationHandle | null>(null);
-  const asked = query.get('at') ? Number(query.get('at')) : Infinity;
+  const given = numberIn(query, 'at') ?? Infinity;
+  const asked = useMemo(() => (model?.ready && given >= model.last ? Infinity : given), [given, model?.ready]);
   const [at, setAt] = useState(asked);
-  const see = query.get('see') ? Number(query.get('see')) : null;
+  const see = numberIn(query, 'see');
   const all = query.get('all') === '1';
-  const tab = query.get('tab') ?? 'overview';
+  const tab = TABS.find(([name]) => name === query.get('tab'))?.[0] ?? 'overview';
   useClock(30_000);
 
   const set = (changes: Record<string, string | number | undefined>) => {
@@ -505,6 +551,7 @@ export function SessionPage({ route }: { route: Route }) {
     if (!model) return;
     if (seq >= model.last) {
       setPlaying(false);
+      handle.current?.scroll(0);
       requestAnimationFrame(() => handle.current?.list.scrollToEnd()); /* and follow new events */
     }
     move(seq < model.last ? Math.max(1, seq) : Infinity);
@@ -531,7 +578,7 @@ export function SessionPage({ route }: { route: Route }) {
     setPlaying(false);
     choose(to(model, at, by));
   };
-  const scroll = (by: number) => () => handle.current?.list.scrollBy(by * innerHeight * 0.25);
+  const scroll = (by: number) => () => handle.current?.scroll(by * innerHeight * 0.25);
   useKeys({
     ' ': () => play(!playing),
     ArrowRight: step(steps.event, 1),
@@ -548,8 +595,14 @@ export function SessionPage({ route }: { route: Route }) {
     k: scroll(-1),
     ArrowDown: scroll(0.3),
     ArrowUp: scroll(-0.3),
-    g: () => handle.current?.list.scrollToOffset(0),
-    G: () => handle.current?.list.scrollToEnd(),
+    g: () => {
+      handle.current?.scroll(0);
+      handle.current?.list.scrollToOffset(0);
+    },
+    G: () => {
+      handle.current?.scroll(0);
+      handle.current?.list.scrollToEnd();
+    },
     '+': () => setSpeed(String(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(Number(speed)) + 1)])),
     '-': () => setSpeed(String(SPEEDS[Math.max(0, SPEEDS.indexOf(Number(speed)) - 1)])),
     t: () => setLanes(lanes === '1' ? '0' : '1'),
@@ -560,7 +613,6 @@ export function SessionPage({ route }: { route: Route }) {
     4: () => set({ tab: 'event' }),
   });
 
-  const panel = useMemo(() => ({ select: (seq: number) => setSelected(seq) }), []);
   if (error)
     return (
       <main class="session">
@@ -571,8 +623,7 @@ export function SessionPage({ route }: { route: Route }) {
   /* On a phone the panel is shown only on request. */
   const show = (name: string) => set({ tab: narrow.matches && query.get('tab') === name ? undefined : name });
   const look = (seq: number) => {
-    setSelected(seq);
-    set({ tab: 'event' });
+    set({ tab: 'event', event: seq });
   };
   return (
     <main class={query.has('tab') ? 'session at-panel' : 'session'}>
@@ -580,7 +631,7 @@ export function SessionPage({ route }: { route: Route }) {
       {model.failed && <Failure text={model.failed} retry={() => void model.load()} />}
       <div class="work">
         {model.ready ? (
-          <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} handle={handle} />
+          <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} read={setReading} handle={handle} />
         ) : (
           <div class="conversation" aria-busy="true" />
         )}
@@ -612,12 +663,12 @@ export function SessionPage({ route }: { route: Route }) {
           </div>
           <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
             {model.ready && tab === 'overview' && (
-              <Overview model={model} at={at} choose={choose} see={(seq) => handle.current?.see(seq)} />
+              <Overview model={model} at={at} reading={reading} choose={choose} see={(seq) => handle.current?.see(seq)} />
             )}
             {model.ready && tab === 'state' && <StatePanel model={model} at={at} playing={playing} />}
             {model.ready && tab === 'charts' && <ChartsPanel model={model} at={at} />}
             {model.ready && tab === 'event' && (
-              <EventPanel model={model} seq={selected} at={at} choose={choose} select={panel.select} />
+              <EventPanel model={model} seq={selected} at={at} choose={choose} select={(seq) => set({ event: seq })} />
             )}
           </div>
         </aside>
@@ -637,6 +688,7 @@ export function SessionPage({ route }: { route: Route }) {
         <Timeline
           model={model}
           at={at}
+          reading={reading}
           choose={(seq) => {
             setPlaying(false);
             choose(seq);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All sessions, live: filters, sort order, sub-agents and forks below their parents. */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
-import { FRESH_MS } from './model';
-import { go, link, replace, type Route } from './route';
+import { FRESH_MS, isComputed } from './model';
+import { go, keepView, keptView, link, replace, type Route } from './route';
 import { Agent, Ago, Empty, Failure, Icon, LogMark, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
 import { useVirtual } from './virtual';
 
@@ -118,16 +118,14 @@ class Listing {
   }
 }
 
-const cost = (s: Session): [number | null, boolean] =>
-  s.tree
-    ? [s.tree.cost_usd, false]
-    : s.total_cost_usd !== null
-      ? [s.total_cost_usd, false]
-      : [s.computed_cost_usd ?? null, true];
+const cost = (s: Session): number | null => (s.tree ? s.tree.cost_usd : s.total_cost_usd);
 
-export const costText = (s: Session): string => {
-  const [usd, computed] = cost(s);
-  return usd === null ? '–' : `${computed ? '~' : ''}${format.money(usd)}`;
+export const costText = (s: Session): string => format.cost(cost(s), isComputed(s));
+
+const costTip = (s: Session): string | undefined => {
+  if (cost(s) === null) return undefined;
+  const what = isComputed(s) ? 'at least in part computed from list prices' : 'as its log says';
+  return s.tree ? `with all sessions below, ${what}; itself ${costText({ ...s, tree: undefined })}` : what;
 };
 
 /* The last seq that this browser has displayed, and whether newer events exist. */
@@ -190,7 +188,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
             <span class="only-small">
               <Ago time={s.last_activity_at} />
               {tokens > 0 && ` · ${format.tokens(tokens)} tokens`}
-              {cost(s)[0] !== null && ` · ${costText(s)}`}
+              {cost(s) !== null && ` · ${costText(s)}`}
             </span>
           </div>
         </div>
@@ -211,7 +209,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
       <div role="cell" class="c-tokens" title={format.count(tokens)}>
         {format.tokens(tokens)}
       </div>
-      <div role="cell" class="c-cost">
+      <div role="cell" class="c-cost" title={costTip(s)}>
         {costText(s)}
       </div>
     </>
@@ -327,15 +325,36 @@ function Watching() {
   );
 }
 
+/* What the list shows beside its address. */
+interface ListView {
+  top: number;
+  chosen: string | null;
+  open: string[];
+}
+
+const LAST = 'annal.list';
+const REST_MS = 150;
+
+/* Go to the list as it was seen last. */
+export function toList(): void {
+  try {
+    const { hash, view } = JSON.parse(sessionStorage.getItem(LAST) ?? '');
+    go(hash, view);
+  } catch {
+    go('#/');
+  }
+}
+
 export function Sessions({ route }: { route: Route }) {
   const { server, live } = useApp();
   const redraw = useRedraw();
   const scroller = useRef<HTMLDivElement>(null);
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const [chosen, setChosen] = useState(-1);
+  const before = useMemo(() => keptView<ListView>(), []);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set(before.open));
+  const [chosenId, setChosen] = useState<string | null>(before.chosen ?? null);
   const { query } = route;
   const flat = query.get('flat') === '1';
-  const sort = query.get('sort') ?? 'activity';
+  const sort = COLUMNS.some(([name]) => name === query.get('sort')) ? query.get('sort')! : 'activity';
   const listed = useRef(false);
   useClock(30_000);
 
@@ -373,21 +392,29 @@ export function Sessions({ route }: { route: Route }) {
       },
       () => listing.isAsked && later(0),
     );
+    const stopUnread = server!.watchUnread(() => listing.isAsked && later(300));
     return () => {
       stop();
+      stopUnread();
       clearTimeout(timer);
     };
   }, [listing]);
 
-  const toggle = async (id: string) => {
+  const unfold = async (id: string) => {
+    if (listing.children.has(id)) return;
+    listing.children.set(id, await server!.children(id).catch(() => []));
+    redraw();
+  };
+  const toggle = (id: string) => {
     const next = new Set(open);
     if (!next.delete(id)) next.add(id);
     setOpen(next);
-    if (next.has(id) && !listing.children.has(id)) {
-      listing.children.set(id, await server!.children(id).catch(() => []));
-      redraw();
-    }
+    if (next.has(id)) void unfold(id);
   };
+  const isListed = listing.total !== null;
+  useEffect(() => {
+    if (isListed) for (const id of open) void unfold(id);
+  }, [listing, isListed]);
 
   const rows: Row[] = [];
   const add = (session: Session, depth: number) => {
@@ -396,6 +423,7 @@ export function Sessions({ route }: { route: Route }) {
       for (const child of listing.children.get(session.session_id) ?? []) add(child, depth + 1);
   };
   for (const session of listing.rows) add(session, 0);
+  const chosen = rows.findIndex((row) => row.session.session_id === chosenId);
   const more = Math.max(0, (listing.total ?? 0) - listing.rows.length);
 
   const list = useVirtual({
@@ -411,6 +439,22 @@ export function Sessions({ route }: { route: Route }) {
     if (lastShown >= rows.length && more) void listing.more(lastShown > rows.length + 200 ? 1000 : PAGE);
   });
 
+  /* The place in the list, for Back, a reload and Esc. */
+  const keep = () => {
+    const view: ListView = { top: scroller.current?.scrollTop ?? 0, chosen: chosenId, open: [...open] };
+    keepView(view);
+    sessionStorage.setItem(LAST, JSON.stringify({ hash: location.hash || '#/', view }));
+  };
+  const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useLayoutEffect(() => {
+    if (isListed && before.top) scroller.current!.scrollTop = before.top;
+    if (isListed) before.top = 0;
+  }, [isListed]);
+  useEffect(() => {
+    if (isListed) keep();
+  }, [isListed, chosenId, open, query.toString()]);
+  useEffect(() => () => clearTimeout(rest.current), []);
+
   const set = (name: string, value: string) => {
     const next = new URLSearchParams(query);
     if (value) next.set(name, value);
@@ -420,7 +464,7 @@ export function Sessions({ route }: { route: Route }) {
 
   const choose = (by: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, chosen + by));
-    setChosen(next);
+    if (rows[next]) setChosen(rows[next].session.session_id);
     list.scrollToIndex(next);
     /* Until the new row is drawn, Enter must not reach the link or the button that had the focus before. */
     (document.activeElement as HTMLElement | null)?.blur();
@@ -470,7 +514,15 @@ export function Sessions({ route }: { route: Route }) {
             ))}
           </div>
         </div>
-        <div class="scroller" role="presentation" ref={scroller}>
+        <div
+          class="scroller"
+          role="presentation"
+          ref={scroller}
+          onScroll={() => {
+            clearTimeout(rest.current);
+            rest.current = setTimeout(keep, REST_MS);
+          }}
+        >
           {listing.total === 0 &&
             (filtered ? (
               <Empty title="No session matches these filters" />

@@ -64,6 +64,10 @@ export class SharedFile implements Source {
     return (await this.member(id)).session;
   }
 
+  async idsFrom(begin: string): Promise<string[]> {
+    return [...this.members.keys()].filter((id) => id.startsWith(begin));
+  }
+
   async children(id: string): Promise<Session[]> {
     return [...this.members.values()]
       .map((member) => member.session)

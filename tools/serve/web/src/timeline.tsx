@@ -162,6 +162,7 @@ function colors(element: Element): Colors {
 interface Props {
   model: Model;
   at: number; /* seq; Infinity for now */
+  reading: number | null; /* seq of the first row in view */
   choose: (seq: number) => void;
   lanesOpen: boolean;
 }
@@ -171,7 +172,7 @@ interface View {
   to: number;
 }
 
-export function Timeline({ model, at, choose, lanesOpen }: Props) {
+export function Timeline({ model, at, reading, choose, lanesOpen }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
@@ -219,7 +220,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     drawMoment(context, layers.current!, colors(box.current!));
-  }, [width, height, model.shape, view.from, view.to, cursor, drag, lanes, theme]);
+  }, [width, height, model.shape, view.from, view.to, cursor, reading, drag, lanes, theme]);
 
   function drawMoment(
     c: CanvasRenderingContext2D,
@@ -250,6 +251,10 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     if (drag?.kind === 'zoom') {
       c.fillStyle = color('select');
       c.fillRect(Math.min(x(drag.from), x(drag.to)), SLIDER, Math.abs(x(drag.to) - x(drag.from)), height - SLIDER);
+    }
+    if (reading !== null) {
+      c.fillStyle = color('dim');
+      c.fillRect(x(model.axis[Math.max(0, model.index(reading))] ?? 0), 0, 1, height);
     }
     c.fillStyle = color('accent');
     c.fillRect(px - 1, 2, 2, height - 2);

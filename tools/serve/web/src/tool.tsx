@@ -195,6 +195,9 @@ export function ToolCard({ call, event, result, known, lost, open, toggle, child
             {added > 0 && <b class="plus">+{added}</b>} {removed > 0 && <b class="minus">−{removed}</b>}
           </span>
         )}
+        {!isOpen && output !== null && output.images.length > 0 && (
+          <span class="tag">{format.plural(output.images.length, 'picture')}</span>
+        )}
         {failed && typeof exit === 'number' && exit !== 0 && <span class="tag bad">exit {exit}</span>}
         <span class="tool-took">{known ? format.duration(call.took) : lost ? 'no result' : 'running'}</span>
       </button>
@@ -209,7 +212,9 @@ export function ToolCard({ call, event, result, known, lost, open, toggle, child
           {known && !result && <span class="skeleton" />}
           {output && (
             <div class={failed ? 'tool-output bad' : 'tool-output'}>
-              {(!patch || failed || output.text.length > 200) && <Output text={output.text} />}
+              {(output.text.trim() || !output.images.length) && (!patch || failed || output.text.length > 200) && (
+                <Output text={output.text} />
+              )}
               {output.images.map((url) => (
                 <Picture url={url} />
               ))}

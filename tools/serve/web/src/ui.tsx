@@ -2,7 +2,7 @@
 /* Common parts of all pages: data sources, small components, and keys. */
 import { createContext, type ComponentChildren } from 'preact';
 import { useContext, useEffect, useReducer, useRef, useState } from 'preact/hooks';
-import type { Info, Server, Session, Source } from './api';
+import type { Info, Server, Session, Source, Unread } from './api';
 import * as format from './format';
 import type { Live } from './live';
 
@@ -27,6 +27,14 @@ export function useStream(): Live['status'] | undefined {
   const redraw = useRedraw();
   useEffect(() => live?.watchStatus(redraw), [live]);
   return live?.status;
+}
+
+/* The sessions that the server still reads into its index. */
+export function useUnread(): Unread | null {
+  const { server } = useApp();
+  const redraw = useRedraw();
+  useEffect(() => server?.watchUnread(redraw), [server]);
+  return server?.unread ?? null;
 }
 
 /* The answer to a request; a newer request cancels it. The last answer is kept until the next one arrives. */
@@ -210,7 +218,7 @@ export function Button(props: {
   );
 }
 
-export function Copy({ text, label }: { text: string; label: string }) {
+export function Copy({ text, label, children }: { text: string; label: string; children?: ComponentChildren }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard?.writeText(text).catch(() => {});
@@ -219,7 +227,7 @@ export function Copy({ text, label }: { text: string; label: string }) {
   };
   return (
     <button class="link" onClick={copy} aria-label={label} title={label}>
-      {done ? 'copied' : <Icon name="copy" />}
+      {done ? 'copied' : (children ?? <Icon name="copy" />)}
     </button>
   );
 }

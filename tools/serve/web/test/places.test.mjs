@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a person finds what a link, a key or a heading promises, and finds it again after a reload, Back and Esc. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { frames, launch, open, quiet, serve, Store } from './support.mjs';
+
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+let store, server, browser, context;
+
+const say = (role, content, more = {}) => ({ type: 'message.added', data: { role, content, ...more } });
+const call = (id, tool, input) => ({ type: 'tool.called', data: { call_id: id, tool, input } });
+const result = (id, output, success = true) => ({
+  type: success ? 'tool.returned' : 'tool.failed',
+  data: { call_id: id, success, output },
+});
+
+/* 40 turns; the rows of edits and failed calls are far taller than they are expected to be. */
+function longSession() {
+  const events = [{ type: 'session.created', data: { title: 'Long', agent_id: 'a', model: 'claude-opus-4-5' } }];
+  for (let n = 1; n <= 40; n++) {
+    const lines = (word) => Array.from({ length: 12 }, (_, i) => `${word} ${n}.${i}`).join('\n');
+    events.push(
+      { type: 'turn.started', data: { turn_id: `t${n}`, sequence: n } },
+      say('user', `Prompt number ${n}`),
+      say('assistant', `Answer ${n}. ${'Some words that fill lines. '.repeat((n * 7) % 40)}`),
+      call(`e${n}`, 'Edit', { file_path: `/a/${n}.py`, old_string: lines('old'), new_string: lines('new') }),
+      result(`e${n}`, 'Done.'),
+      call(`b${n}`, 'Bash', { command: `make ${n}` }),
+      result(`b${n}`, `line ${n}\n`.repeat(10), n % 10 !== 5),
+      n === 12 ? { type: 'provider.failed', data: { error: 'Overloaded' } } : say('assistant', 'And so on.'),
+      n === 20
+        ? { type: 'turn.failed', data: { turn_id: `t${n}`, error: 'Login expired' } }
+        : { type: 'turn.completed', data: { turn_id: `t${n}` } },
+    );
+  }
+  return events;
+}
+
+before(async () => {
+  store = new Store();
+  store.append('long', longSession());
+  for (let n = 0; n < 60; n++)
+    store.append(`row-${n}`, [
+      { type: 'session.created', data: { title: `Row ${n}`, agent_id: n % 2 ? 'odd' : 'even' } },
+      say('user', `Common word, number ${n}`),
+    ]);
+  server = await serve(store);
+  browser = await launch();
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  context.setDefaultTimeout(15_000);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  store?.remove();
+});
+
+const session = async (hash) => {
+  const page = await open(context, server, `s/${hash}`);
+  await page.waitForSelector('.item .said, .item .tool, .item .raw');
+  return page;
+};
+
+/* Where a row is in the conversation: pixels from its upper edge, and the height of the view. */
+const placeOf = (page, seq) =>
+  page.evaluate((n) => {
+    const box = document.querySelector('.conversation .scroller').getBoundingClientRect();
+    const row = document.querySelector(`.item[data-seq="${n}"]`)?.getBoundingClientRect();
+    return row && { top: row.top - box.top, bottom: row.bottom - box.top, height: box.height };
+  }, seq);
+
+/* The same, once nothing moves any more. */
+async function settled(page, seq) {
+  for (let last = ''; ; await page.waitForTimeout(150)) {
+    const place = JSON.stringify(await placeOf(page, seq));
+    if (place === last && place) return JSON.parse(place);
+    last = place;
+  }
+}
+
+test('the page says how many sessions are still being read, and completes the list by itself', async () => {
+  const page = await context.newPage();
+  let left = 12;
+  await page.route('**/api/v1/**', async (route) => {
+    if (route.request().url().includes('/stream')) return route.continue();
+    const answer = await route.fetch();
+    const headers = { ...answer.headers(), ...(left > 0 && { 'annal-unread': `${left} of 61` }) };
+    if (!/\/sessions\?/.test(route.request().url())) return route.fulfill({ response: answer, headers });
+    const list = await answer.json();
+    list.sessions.splice(0, left);
+    await route.fulfill({ response: answer, headers, json: { ...list, total: list.total - left, unread: left > 0 ? { sessions: left, of: 61 } : null } });
+  });
+  await page.goto(`${server.url}/#token=${server.token}&/`);
+  await page.waitForSelector('.reading >> text=12 of 61 sessions are still being read');
+  assert.equal(await page.locator('.reading progress').getAttribute('value'), '49');
+  assert.equal(await page.locator('.list-head .total').innerText(), '49');
+  left = 1;
+  await page.waitForSelector('.reading >> text=1 of 61 sessions is still being read');
+  left = 0;
+  await page.waitForSelector('.reading', { state: 'detached' });
+  await page.waitForFunction(() => document.querySelector('.list-head .total').innerText === '61');
+  await page.close();
+});
+
+test('a quotation mark at the begin of a title stays', async () => {
+  store.append('quoted', [{ type: 'turn.started', data: { turn_id: 't' } }, say('user', '"quoted first" then text')]);
+  const page = await session('quoted');
+  assert.equal(await page.locator('h1').innerText(), '"quoted first" then text');
+  assert.match(await page.locator('.prompts').innerText(), /^"quoted first" then text/);
+  await page.close();
+});
+
+test('a cost that was computed is marked, and a session tells its cost with and without sub-agents', async () => {
+  const use = (cost_usd) => ({
+    type: 'agent.turn.usage',
+    data: { model: 'claude-opus-4-5', input_tokens: 200_000, output_tokens: 0, cost_usd },
+  });
+  store.append('costs', [{ type: 'session.created', data: { title: 'Costs' } }, say('user', 'Hi'), use(0.5)]);
+  store.append('costs-below', [
+    { type: 'session.created', data: { title: 'Costs below', parent_session_id: 'costs' } },
+    say('user', 'Hi'),
+    use(undefined),
+  ]);
+  const list = await open(context, server);
+  const row = list.locator('.row', { has: list.locator('[href="#/s/costs"]') });
+  await row.waitFor();
+  assert.equal(await row.locator('.c-cost').innerText(), '~$1.50');
+  assert.match(await row.locator('.c-cost').getAttribute('title'), /computed from list prices; itself \$0\.50/);
+  await list.close();
+  const page = await session('costs');
+  await page.waitForSelector('.children >> text=Costs below');
+  const facts = await page.locator('.numbers').innerText();
+  assert.match(facts, /tokens\s+200k\s+with sub-agents 400k/i);
+  assert.match(facts, /cost\s+\$0\.50\s+with sub-agents ~\$1\.50/i);
+  assert.match(await page.locator('.children').innerText(), /200k tokens · ~\$1\.00/);
+  assert.match(await page.locator('.moment').innerText(), /(^|\s)\$0\.50/);
+  await page.goto(`${server.url}/#/s/costs-below`);
+  await page.waitForSelector('.moment >> text=~$1.00');
+  quiet(page);
+  await page.close();
+});
+
+test('results of an earlier search do not stand under a new heading as if they were its own', async () => {
+  const page = await open(context, server, 'search?q=Common');
+  await page.waitForSelector('.hit mark');
+  let release;
+  const wait = new Promise((done) => (release = done));
+  await page.route('**/api/v1/search?*', async (route) => {
+    await wait;
+    await route.continue();
+  });
+  await page.fill('input[type=search]', 'nothingmatchesxyz');
+  await page.waitForSelector('.search-page.stale[aria-busy=true] >> text=Searching for “nothingmatchesxyz”');
+  release();
+  await page.waitForSelector('.search-page[aria-busy=false] >> text=No results');
+  assert.equal(await page.locator('.stale').count(), 0);
+  await page.close();
+});
+
+test('all rows of a session are printed', async () => {
+  const page = await session('long');
+  await page.evaluate(() => (window.print = () => dispatchEvent(new Event('beforeprint'))));
+  await page.locator('h1').click();
+  await page.keyboard.press('Control+p');
+  await page.waitForSelector('.conversation.printing');
+  await page.emulateMedia({ media: 'print' });
+  await frames(page);
+  const text = await page.locator('.conversation').innerText();
+  for (let n = 1; n <= 40; n++) assert.ok(text.includes(`Prompt number ${n}\n`), `prompt ${n}`);
+  assert.equal(await page.locator('.skeleton').count(), 0);
+  assert.equal(await page.locator('.print-only').count(), 0);
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  assert.ok(height > 8000, `${height} pixels are printed`);
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+  await page.waitForSelector('.conversation:not(.printing)');
+  await page.close();
+});
+
+test('the event of a link is in the middle of the view', async () => {
+  for (const seq of [40, 153, 205, 291]) {
+    const page = await session(`long?see=${seq}`);
+    await page.waitForSelector(`.item.flash[data-seq="${seq}"]`);
+    const { top, bottom, height } = await settled(page, seq);
+    const off = Math.abs((top + bottom) / 2 - height / 2);
+    assert.ok(off < 20, `event ${seq} is ${off} pixels off the middle`);
+    await page.close();
+  }
+});
+
+test('f leads to each failure: of a call, of a request, of a turn', async () => {
+  const page = await session('long?at=3');
+  const seen = [];
+  for (let n = 1; n <= 6; n++) {
+    await page.keyboard.press('f');
+    await page.waitForSelector(`.moment >> text=failure ${n} of 6`);
+    seen.push(await page.locator('.slider').getAttribute('aria-valuenow'));
+  }
+  const types = (await server.get('/sessions/long/events?limit=500')).events;
+  assert.deepEqual(
+    seen.map((seq) => types.find((event) => event.seq === Number(seq)).type),
+    ['tool.failed', 'provider.failed', 'tool.failed', 'turn.failed', 'tool.failed', 'tool.failed'],
+  );
+  await page.keyboard.press('F');
+  await page.waitForSelector('.moment >> text=failure 5 of 6');
+  await page.close();
+});
+
+test('a reload and Back return to the same place, event and open calls', async () => {
+  const page = await session('long?see=205');
+  await settled(page, 205);
+  await page.locator('.item[data-seq="205"] .tool-head, .item[data-seq="204"] .tool-head').first().click();
+  const head = page.locator('.tool-head[aria-expanded=true]', { hasText: 'make' });
+  await head.first().waitFor();
+  await page.locator('.conversation .scroller').hover();
+  await page.mouse.wheel(0, 700);
+  await page.waitForFunction(() => history.state?.view?.seq > 200);
+  await page.waitForTimeout(400);
+  const row = () =>
+    page.evaluate(() => {
+      const edge = document.querySelector('.conversation .scroller').getBoundingClientRect().top;
+      const rows = [...document.querySelectorAll('.item')].filter((r) => r.getBoundingClientRect().bottom > edge + 1);
+      rows.sort((a, b) => a.dataset.index - b.dataset.index);
+      return { seq: rows[0].dataset.seq, top: rows[0].getBoundingClientRect().top - edge };
+    });
+  await page.locator('.item .gutter').nth(2).click();
+  await page.waitForSelector('.event .code');
+  const [was, event] = [await row(), await page.locator('.event .code').innerText()];
+  assert.match(page.url(), /event=\d+/);
+  await page.evaluate(() => (location.hash = location.hash.replace(/see=\d+&?/, '')));
+  await page.waitForSelector('.event .code');
+  await page.goBack();
+  await page.waitForSelector('.event .code');
+  for (const back of [() => page.reload(), async () => (await page.goto(`${server.url}/#/sql`), page.goBack())]) {
+    await back();
+    await page.waitForSelector('.event .code');
+    const seq = Number(was.seq);
+    await page.waitForSelector(`.item[data-seq="${seq}"]`);
+    await settled(page, seq);
+    const now = await row();
+    assert.equal(now.seq, was.seq);
+    assert.ok(Math.abs(now.top - was.top) < 12, `${now.top} instead of ${was.top}`);
+    assert.equal(await page.locator('.event .code').innerText(), event);
+    const opened = await page.evaluate(() => history.state.view.opened);
+    assert.equal(opened.length, 1);
+  }
+  quiet(page);
+  await page.close();
+});
+
+test('Esc and Back return to the list as it was: filter, place, and the chosen row', async () => {
+  const page = await open(context, server, '?agent=even');
+  await page.waitForSelector('.row-link');
+  for (let n = 0; n < 20; n++) await page.keyboard.press('j');
+  const title = await page.locator('.row.chosen .row-link').innerText();
+  const top = () => page.$eval('.list .scroller', (s) => s.scrollTop);
+  await page.waitForFunction(() => history.state?.view?.top > 100);
+  const was = await top();
+  const isSame = async () => {
+    await page.waitForSelector('.row.chosen');
+    assert.match(page.url(), /agent=even/);
+    assert.equal(await page.locator('.row.chosen .row-link').innerText(), title);
+    assert.equal(await top(), was);
+  };
+  const enter = async () => {
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.session-title');
+  };
+  await enter();
+  await page.keyboard.press('Escape');
+  await isSame();
+  await enter();
+  await page.goBack();
+  await isSame();
+  await page.reload();
+  await isSame();
+  quiet(page);
+  await page.close();
+});
+
+test('a moment that is not a number is ignored, and the begin of an id is enough', async () => {
+  const page = await session('long?at=abc&see=x&event=-1&tab=none');
+  assert.equal(await page.locator('.slider').getAttribute('aria-valuetext'), 'now');
+  assert.match(await page.locator('.moment').innerText(), /event 361 of 361/);
+  await page.goto('about:blank');
+  await page.goto(`${server.url}/#/s/lon?at=30`);
+  await page.waitForSelector('.slider[aria-valuenow="30"]');
+  assert.match(page.url(), /#\/s\/long\?at=30$/);
+  await page.goto('about:blank');
+  await page.goto(`${server.url}/#/s/row-1`);
+  await page.waitForSelector('h1 >> text="Row 1"');
+  await page.goto('about:blank');
+  await page.goto(`${server.url}/#/s/row`);
+  await page.waitForSelector('.failure >> text=60 sessions begin with row');
+  await page.close();
+});
+
+test('a call whose output is a picture does not claim to have none, and shows it large', async () => {
+  store.append('picture', [
+    call('c1', 'Read', { file_path: '/a/before.png' }),
+    result('c1', [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } }]),
+    call('c2', 'Bash', { command: 'true' }),
+    result('c2', ''),
+  ]);
+  const page = await session('picture');
+  await page.waitForSelector('.tool', { hasText: '1 picture' });
+  await page.$$eval('.tool-head', (heads) => heads.forEach((head) => head.click()));
+  await page.waitForSelector('img.picture');
+  assert.equal(await page.locator('text=No output').count(), 1);
+  await page.click('.picture-button');
+  await page.waitForSelector('.picture-dialog[open] img');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.picture-dialog[open]', { state: 'detached' });
+  quiet(page);
+  await page.close();
+});
+
+test('notices of programs are no prompts', async () => {
+  const notice = '<task-notification>\n<task-id>b1</task-id>\n<summary>Done</summary>\n</task-notification>';
+  store.append('notices', [
+    { type: 'turn.started', data: { turn_id: 't1', sequence: 1 } },
+    say('user', 'Wait for the build'),
+    { type: 'turn.completed', data: { turn_id: 't1' } },
+    { type: 'turn.started', data: { turn_id: 't2', sequence: 2 } },
+    say('user', notice, { said: '' }),
+    { type: 'turn.completed', data: { turn_id: 't2' } },
+    { type: 'turn.started', data: { turn_id: 't3', sequence: 3 } },
+    say('user', 'Now deploy'),
+  ]);
+  const page = await session('notices?at=4');
+  await page.waitForSelector('.prompts button');
+  await page.keyboard.press('Shift+ArrowRight');
+  await page.waitForSelector('.slider[aria-valuetext=now]');
+  await page.waitForSelector('.prompts >> text=Now deploy');
+  assert.equal(await page.locator('.prompts li').count(), 2);
+  const writer = store.writer('notices');
+  await page.waitForSelector('.stream.live');
+  await writer.send({ type: 'turn.started', data: { turn_id: 't4', sequence: 4 } });
+  await writer.send(say('user', notice, { said: '' }));
+  await writer.send({ type: 'turn.started', data: { turn_id: 't5', sequence: 5 } });
+  await writer.send(say('user', 'And undo it'));
+  await page.waitForSelector('.prompts >> text=And undo it');
+  assert.equal(await page.locator('.prompts li').count(), 3);
+  await writer.close();
+  quiet(page);
+  await page.close();
+});
+
+test('the prompt that is in view is marked', async () => {
+  const page = await session('long');
+  await page.waitForSelector('.prompts .current');
+  await page.evaluate(() => (location.hash = '/s/long?see=102'));
+  await page.waitForFunction(() => /Prompt number 1[012]\b/.test(document.querySelector('.prompts .current')?.innerText));
+  await page.close();
+});
