@@ -128,7 +128,7 @@ static int use_row(struct handoff *handoff, const annal_row *row)
         return fail_refused("handoff: a row of '%s' is not (what, n, text)", handoff->target.kind);
     annal_slice what = row->values[0].bytes, text = row->values[2].bytes;
     if (annal__slice_is(what, "left") && row->values[1].integer > 0) {
-        say("left out: %" PRIi64 " %.*s", row->values[1].integer, ANNAL_FMT(text));
+        say("left out: %.*s (%" PRIi64 ")", ANNAL_FMT(text), row->values[1].integer);
         return annal__buf_printf(&handoff->left, "%s{\"n\":%" PRIi64 ",\"what\":\"%.*s\"}",
                                  handoff->left.len > 0 ? "," : "", row->values[1].integer,
                                  ANNAL_FMT(text));
