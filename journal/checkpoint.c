@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "journal/base/thread.h"
 #include "journal/failure_late.h"
+#include "journal/store.h"
 
 #include <errno.h>
 
@@ -66,7 +67,7 @@ static annal_status set_unsynced(const struct work *work, size_t i, annal_error 
     struct session *session = work->dirty[i].session;
     errno = work->dirty[i].failed;
     annal__fail_errno(&failure, "cannot sync the journal of session '%s'", session->id);
-    annal__failure_set_late(work->store, session, LATE_SYNC, &failure);
+    annal__failure_set_late(&work->store->sessions, session, LATE_SYNC, &failure);
     if (err != NULL)
         *err = failure;
     return failure.status;
@@ -150,7 +151,7 @@ static annal_status wait_until_applied(annal_store *store, annal_error *err)
         pthread_cond_wait(&commit->turn, &commit->lock);
     bool failed = commit->failed;
     pthread_mutex_unlock(&commit->lock);
-    return failed ? annal__commit_check(store, err) : ANNAL_OK;
+    return failed ? annal__commit_check(&store->commit, err) : ANNAL_OK;
 }
 
 annal_status annal__checkpoint_events(annal_store *store, annal_error *err)
@@ -158,8 +159,8 @@ annal_status annal__checkpoint_events(annal_store *store, annal_error *err)
     if (annal__store_sync_events(store) == 0)
         return ANNAL_OK;
     annal_error failure;
-    annal__fail_errno(&failure, "cannot sync directory %s/events", store->path);
-    annal__commit_fail(store, &failure);
+    annal__fail_errno(&failure, "cannot sync directory %s/events", store->context.path);
+    annal__commit_fail(&store->commit, &failure);
     if (err != NULL)
         *err = failure;
     return failure.status;
@@ -172,16 +173,16 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->checkpoint_lock);
-    int64_t begun_us = annal__store_now_us(store);
-    status = annal__session_each(store, collect_dirty, &work, err);
+    int64_t begun_us = annal__context_now_us(&store->context);
+    status = annal__session_each(&store->sessions, collect_dirty, &work, err);
     bool tried = status == ANNAL_OK;
     if (tried)
         sync_all(&work);
     annal_status synced = put_back(&work, tried, tried ? err : NULL);
     if (tried)
         status = synced;
-    if (status == ANNAL_OK && atomic_load(&store->late_sessions) > 0)
-        status = annal__failure_refuse_late(store, err);
+    if (status == ANNAL_OK && atomic_load(&store->sessions.late) > 0)
+        status = annal__failure_refuse_late(&store->sessions, err);
     if (status == ANNAL_OK)
         status = annal__checkpoint_events(store, err);
     if (status == ANNAL_OK) {
@@ -190,10 +191,12 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
             store->commit.released = epoch;
         int64_t epoch_us = store->commit.epoch_us[epoch % LOG_REGIONS];
         pthread_mutex_unlock(&store->commit.lock);
-        int64_t now_us = annal__store_now_us(store);
-        annal__metrics_add(store, METRIC_CHECKPOINTS, 1);
-        annal__metrics_record(store, HISTOGRAM_CHECKPOINT_US, (uint64_t)(now_us - begun_us));
-        annal__metrics_record(store, HISTOGRAM_CHECKPOINT_LAG_US, (uint64_t)(now_us - epoch_us));
+        int64_t now_us = annal__context_now_us(&store->context);
+        annal__metrics_add(&store->metrics, METRIC_CHECKPOINTS, 1);
+        annal__metrics_record(&store->metrics, HISTOGRAM_CHECKPOINT_US,
+                              (uint64_t)(now_us - begun_us));
+        annal__metrics_record(&store->metrics, HISTOGRAM_CHECKPOINT_LAG_US,
+                              (uint64_t)(now_us - epoch_us));
     }
     pthread_mutex_unlock(&store->checkpoint_lock);
     annal__free(work.dirty);

@@ -4,7 +4,7 @@
 #ifndef JOURNAL_CHECKPOINT_H
 #define JOURNAL_CHECKPOINT_H
 
-#include "journal/store.h"
+#include "journal/session.h"
 
 /* Sync the directory events/ if file names in it changed. A failure stops the store. */
 annal_status annal__checkpoint_events(annal_store *store, annal_error *err);

@@ -204,7 +204,7 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
     group->references++;
     atomic_fetch_add(&commit->unapplied_bytes, record->length);
     if (batch && group->first_us == 0) {
-        group->first_us = annal__store_now_us(store);
+        group->first_us = annal__context_now_us(&store->context);
         ring = true;
     }
     *out_group = group;
@@ -216,7 +216,7 @@ done:
         annal__futex_wake(&group->gathered);
     }
     if (ring)
-        annal__keeper_wake(store);
+        annal__keeper_wake(&store->keeper.alarm);
     return status;
 }
 
@@ -269,12 +269,12 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
                               const struct buf *toc, const struct buf *payload, uint64_t released,
                               annal_error *err)
 {
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(&store->context);
     annal_status status =
-        annal__log_write_group(&store->slot.log, records, toc, payload, released, err);
-    annal__metrics_synced(store, HISTOGRAM_SYNC_US, begun_us);
+        annal__log_write_group(&store->own_log.log, records, toc, payload, released, err);
+    annal__metrics_synced(&store->metrics, HISTOGRAM_SYNC_US, begun_us);
     if (status == ANNAL_OK)
-        annal__metrics_add(store, METRIC_LOG_BYTES, bytes);
+        annal__metrics_add(&store->metrics, METRIC_LOG_BYTES, bytes);
     return status;
 }
 
@@ -282,7 +282,7 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
  * replaced, but the user must learn that a disk fails. */
 static void note_broken(annal_store *store, const annal_error *why)
 {
-    if (store->slot.log.state != LOG_BROKEN)
+    if (store->own_log.log.state != LOG_BROKEN)
         return;
     pthread_mutex_lock(&store->commit.lock);
     store->commit.broken = *why;
@@ -290,12 +290,12 @@ static void note_broken(annal_store *store, const annal_error *why)
     annal__say(store, ANNAL_LOG_WARNING, "%s", why->message);
 }
 
-annal_error annal__commit_take_broken(annal_store *store)
+annal_error annal__commit_take_broken(struct commit *commit)
 {
-    pthread_mutex_lock(&store->commit.lock);
-    annal_error why = store->commit.broken;
-    store->commit.broken = (annal_error){0};
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    annal_error why = commit->broken;
+    commit->broken = (annal_error){0};
+    pthread_mutex_unlock(&commit->lock);
     return why;
 }
 
@@ -305,7 +305,7 @@ static annal_status write_released(annal_store *store, annal_error *err)
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     annal_error why = {0};
     annal_status status = log_group(store, log->block, 0, &nothing, &nothing, released, &why);
     if (status < 0)
@@ -319,7 +319,7 @@ static annal_status write_released(annal_store *store, annal_error *err)
  * overwritten only after a durable group records that recovery does not need its epoch any more. */
 static annal_status free_other_region(annal_store *store, annal_error *err)
 {
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     uint64_t epoch = log->regions[(log->current + 1) % LOG_REGIONS].epoch;
     if (log->epoch == 0 || epoch <= log->durable_released)
         return ANNAL_OK;
@@ -333,7 +333,7 @@ static annal_status free_other_region(annal_store *store, annal_error *err)
  * log. */
 static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error *err)
 {
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     struct log fresh = {.fd = -1};
     bool little = atomic_load(&store->space_free) < FREE_RESERVE_BYTES;
     uint64_t unit = little ? LOG_REGION_LEAST : LOG_REGION_FIRST;
@@ -342,8 +342,8 @@ static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error
     if (log->epoch > 0)
         status = annal__failure_checkpoint(store, log->epoch, err);
     if (status == ANNAL_OK)
-        status = annal__slot_make_log(store, region, &fresh, err);
-    return status < 0 ? status : annal__slot_put_log(store, &fresh, err);
+        status = annal__slot_make_log(&store->context, region, &fresh, err);
+    return status < 0 ? status : annal__slot_put_log(&store->own_log, &fresh, err);
 }
 
 static annal_status count_dirty(void *arg, struct session *session, annal_error *err)
@@ -360,7 +360,7 @@ static annal_status count_dirty(void *arg, struct session *session, annal_error 
 static uint64_t larger_region(annal_store *store, uint64_t region)
 {
     size_t journals = 0;
-    (void)annal__session_each(store, count_dirty, &journals, NULL);
+    (void)annal__session_each(&store->sessions, count_dirty, &journals, NULL);
     bool one_step = journals >= JOURNALS_MANY || region * 4 > store->region_bytes;
     return one_step ? store->region_bytes : region * 4;
 }
@@ -372,10 +372,10 @@ static uint64_t larger_region(annal_store *store, uint64_t region)
  */
 static uint64_t wish(annal_store *store, bool behind)
 {
-    const struct log *log = &store->slot.log;
+    const struct log *log = &store->own_log.log;
     uint64_t region = log->regions[0].bytes;
     bool quick = log->epoch > 0 && region < REGION_QUICK_MAX &&
-                 annal__store_now_us(store) - log->begun_us < REGION_QUICK_US;
+                 annal__context_now_us(&store->context) - log->begun_us < REGION_QUICK_US;
     if (!behind && !quick)
         return 0;
     uint64_t larger = larger_region(store, region);
@@ -392,7 +392,7 @@ static uint64_t wish(annal_store *store, bool behind)
  */
 static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
 {
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     annal_status status = annal__failure_renew_log(store, err);
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
@@ -413,11 +413,11 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     pthread_mutex_lock(&store->commit.lock);
     store->commit.full = log->epoch;
     store->commit.wish_bytes = larger > log->regions[0].bytes ? larger : 0;
-    log->begun_us = annal__store_now_us(store);
+    log->begun_us = annal__context_now_us(&store->context);
     store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);
     annal__log_switch(log);
-    annal__keeper_wake(store);
+    annal__keeper_wake(&store->keeper.alarm);
     return ANNAL_OK;
 }
 
@@ -429,7 +429,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
 static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
 {
     struct buf toc = {0};
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     uint32_t records = 0;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < group->count && status == ANNAL_OK; i++)
@@ -455,9 +455,9 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     if (status < 0) {
         status = annal__failure_settle(store, err);
     } else if (group->payload.len > 0) { /* the group contains events, not only marks of level os */
-        annal__metrics_add(store, METRIC_GROUPS, 1);
-        annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
-        annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);
+        annal__metrics_add(&store->metrics, METRIC_GROUPS, 1);
+        annal__metrics_record(&store->metrics, HISTOGRAM_GROUP_EVENTS, group->events);
+        annal__metrics_record(&store->metrics, HISTOGRAM_GROUP_BYTES, group->payload.len);
     }
 
 done:
@@ -516,7 +516,7 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
          annal__session_write_back(store, session, offset + bytes.len, piece, &failure) < 0))
-        annal__failure_set_late(store, session, LATE_BYTES, &failure);
+        annal__failure_set_late(&store->sessions, session, LATE_BYTES, &failure);
     do {
         struct group_record *record = &group->records[index];
         record->behind = session->late == LATE_BYTES;
@@ -589,7 +589,7 @@ static void apply_records(annal_store *store, struct group *group)
  * wakeup_page.h). */
 static void tell_news(annal_store *store, const struct group *group, int64_t now_us)
 {
-    struct wakeup_page *page = annal__wakeup_page(store, now_us, false);
+    struct wakeup_page *page = annal__wakeup_page(&store->wakeup, now_us, false);
     for (size_t i = 0; i < group->count; i++) {
         const struct group_record *record = &group->records[i];
         if (record->length > record->header_bytes && !record->behind)
@@ -602,13 +602,13 @@ static void tell_news(annal_store *store, const struct group *group, int64_t now
 static void apply_group(annal_store *store, struct group *group)
 {
     apply_records(store, group);
-    int64_t now_us = annal__store_now_us(store);
+    int64_t now_us = annal__context_now_us(&store->context);
     tell_news(store, group, now_us);
-    annal__metrics_add(store, METRIC_EVENTS, group->events);
-    annal__metrics_add(store, METRIC_PAYLOAD_BYTES, group->data_bytes);
+    annal__metrics_add(&store->metrics, METRIC_EVENTS, group->events);
+    annal__metrics_add(&store->metrics, METRIC_PAYLOAD_BYTES, group->data_bytes);
     atomic_store(&store->appended_us, now_us);
-    if (atomic_load(&store->keeper.idle))
-        annal__keeper_wake(store);
+    if (atomic_load(&store->keeper.alarm.idle))
+        annal__keeper_wake(&store->keeper.alarm);
 }
 
 static void stop_leading(struct commit *commit)
@@ -663,7 +663,7 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     drop_reference(commit, behind);
     pthread_mutex_unlock(&commit->lock);
     if (next == NULL)
-        annal__commit_announce_stop(store, why);
+        annal__commit_announce_stop(&store->commit, why);
 }
 
 /*
@@ -698,7 +698,7 @@ static void lead(annal_store *store)
     if (next == NULL) {
         annal__fail(&failure, ANNAL_ERR_NOMEM, "commit a group of events: out of memory");
         pthread_mutex_unlock(&commit->lock);
-        annal__commit_fail(store, &failure);
+        annal__commit_fail(&store->commit, &failure);
         pthread_mutex_lock(&commit->lock);
         return;
     }
@@ -725,7 +725,7 @@ static void lead(annal_store *store)
         pthread_mutex_unlock(&commit->lock);
         apply_group(store, group);
     } else if (status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED) {
-        annal__commit_fail(store, &failure);
+        annal__commit_fail(&store->commit, &failure);
     } else {
         refuse_groups(store, group, &failure);
         (void)annal__failure_renew_log(store, NULL); /* if it fails, the next group tries again */
@@ -802,11 +802,11 @@ annal_status annal__commit_wait(annal_store *store, struct group *group,
     return status;
 }
 
-void annal__commit_leave(annal_store *store, struct group *group)
+void annal__commit_leave(struct commit *commit, struct group *group)
 {
-    pthread_mutex_lock(&store->commit.lock);
-    drop_reference(&store->commit, group);
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    drop_reference(commit, group);
+    pthread_mutex_unlock(&commit->lock);
 }
 
 annal_status annal__commit_make_room(annal_store *store, annal_error *err)
@@ -820,8 +820,8 @@ annal_status annal__commit_make_room(annal_store *store, annal_error *err)
     if (!full)
         return ANNAL_OK;
     wait_for_end(store, group);
-    annal__commit_leave(store, group);
-    return annal__commit_check(store, err);
+    annal__commit_leave(&store->commit, group);
+    return annal__commit_check(&store->commit, err);
 }
 
 annal_status annal__commit_flush(annal_store *store, annal_error *err)
@@ -846,17 +846,16 @@ annal_status annal__commit_flush(annal_store *store, annal_error *err)
     return status;
 }
 
-uint64_t annal__commit_refusals(annal_store *store)
+uint64_t annal__commit_refusals(struct commit *commit)
 {
-    pthread_mutex_lock(&store->commit.lock);
-    uint64_t refusals = store->commit.refusals;
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    uint64_t refusals = commit->refusals;
+    pthread_mutex_unlock(&commit->lock);
     return refusals;
 }
 
-annal_status annal__commit_take_loss(annal_store *store, annal_error *err)
+annal_status annal__commit_take_loss(struct commit *commit, annal_error *err)
 {
-    struct commit *commit = &store->commit;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&commit->lock);
     if (commit->lost)
@@ -878,11 +877,10 @@ static uint64_t first_seq_in(const struct group *group, const struct session *se
     return UINT64_MAX;
 }
 
-void annal__commit_find_lost(annal_store *store, const struct session *session,
+void annal__commit_find_lost(struct commit *commit, const struct session *session,
                              uint64_t *out_unknown_seq, uint64_t *out_refused_seq,
                              annal_error *out_why)
 {
-    struct commit *commit = &store->commit;
     *out_unknown_seq = *out_refused_seq = UINT64_MAX;
     pthread_mutex_lock(&commit->lock);
     const struct group *last = commit->last;
@@ -928,7 +926,7 @@ annal_status annal__commit_catch_up(annal_store *store, annal_error *err)
  */
 static annal_status empty_log(annal_store *store, annal_error *err)
 {
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     annal_status status = annal__failure_renew_log(store, err);
     if (status < 0 || log->epoch <= log->durable_released)
         return status;
@@ -950,25 +948,25 @@ static annal_status empty_log(annal_store *store, annal_error *err)
 static annal_status grow_to(annal_store *store, uint64_t region, uint64_t full, annal_error *err)
 {
     struct commit *commit = &store->commit;
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     struct log fresh = {.fd = -1};
-    annal_status status = annal__slot_make_log(store, region, &fresh, err);
+    annal_status status = annal__slot_make_log(&store->context, region, &fresh, err);
     if (status == ANNAL_OK)
         status = annal__checkpoint_epoch(store, full, err);
     if (status < 0) {
-        annal__slot_drop_log(store, &fresh);
+        annal__slot_drop_log(&store->context, &fresh);
         return status;
     }
     take_lead(commit);
-    status = annal__commit_check(store, err);
+    status = annal__commit_check(&store->commit, err);
     if (status == ANNAL_OK)
         status = annal__failure_renew_log(store, err);
     if (status == ANNAL_OK)
         status = annal__failure_checkpoint(store, log->epoch, err);
     if (status == ANNAL_OK && log->regions[0].bytes < region)
-        status = annal__slot_put_log(store, &fresh, err);
+        status = annal__slot_put_log(&store->own_log, &fresh, err);
     hand_lead_on(commit);
-    annal__slot_drop_log(store, &fresh);
+    annal__slot_drop_log(&store->context, &fresh);
     return status;
 }
 
@@ -984,8 +982,8 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
      * The log may have this size already: while an earlier call replaced it, a leader may have
      * asked for the same size again.
      */
-    return region <= atomic_load(&store->log_region_bytes) ? ANNAL_OK
-                                                           : grow_to(store, region, full, err);
+    return region <= atomic_load(&store->own_log.region_bytes) ? ANNAL_OK
+                                                               : grow_to(store, region, full, err);
 }
 
 /* Become the leader, sync all journals so that the log is not needed, and then call step, unless it
@@ -998,7 +996,7 @@ static annal_status empty_and(annal_store *store,
     if (status < 0)
         return status;
     take_lead(&store->commit);
-    status = annal__commit_check(store, err);
+    status = annal__commit_check(&store->commit, err);
     if (status == ANNAL_OK)
         status = empty_log(store, err);
     if (status == ANNAL_OK && step != NULL)
@@ -1021,18 +1019,18 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
  */
 static annal_status wipe_log(annal_store *store, annal_error *err)
 {
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     struct log fresh = {.fd = -1};
     if (log->epoch == 0 || log->wiped_group == log->group)
         return ANNAL_OK;
     if (log->regions[0].bytes > LOG_REGION_FIRST &&
-        annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, NULL) == ANNAL_OK) {
-        annal_status status = annal__slot_put_log(store, &fresh, err);
+        annal__slot_make_log(&store->context, LOG_REGION_FIRST, &fresh, NULL) == ANNAL_OK) {
+        annal_status status = annal__slot_put_log(&store->own_log, &fresh, err);
         if (status == ANNAL_OK)
             log->wiped_group = log->group;
         return status;
     }
-    log->begun_us = annal__store_now_us(store);
+    log->begun_us = annal__context_now_us(&store->context);
     pthread_mutex_lock(&store->commit.lock);
     store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
     pthread_mutex_unlock(&store->commit.lock);

@@ -92,6 +92,9 @@ struct group {
 };
 
 struct commit {
+    const struct context *context;
+    struct metrics *metrics;
+
     pthread_mutex_t lock;
     /* Guarded by lock. */
     struct group *current; /* group that still accepts appends */
@@ -159,25 +162,25 @@ annal_status annal__commit_wait(annal_store *store, struct group *group,
                                 const struct session *session, annal_error *err);
 
 /* Drop a reference to a group, without waiting for the group. */
-void annal__commit_leave(annal_store *store, struct group *group);
+void annal__commit_leave(struct commit *commit, struct group *group);
 
 /* Wait until every record that was added before this call is applied or refused. Fails only if the
  * store accepts no more work. */
 annal_status annal__commit_flush(annal_store *store, annal_error *err);
 
 /* Return how often groups have been refused. */
-uint64_t annal__commit_refusals(annal_store *store);
+uint64_t annal__commit_refusals(struct commit *commit);
 
 /* Return the error of refused events of level batch, once, unless a caller got it already; else
  * ANNAL_OK. */
-annal_status annal__commit_take_loss(annal_store *store, annal_error *err);
+annal_status annal__commit_take_loss(struct commit *commit, annal_error *err);
 
 /*
  * After the store stopped: find the seq from which on it is unknown whether this session's events
  * were written, and the seq from which on they were refused; UINT64_MAX if no such event exists.
  * *out_why: why the store stopped, or why groups were last refused.
  */
-void annal__commit_find_lost(annal_store *store, const struct session *session,
+void annal__commit_find_lost(struct commit *commit, const struct session *session,
                              uint64_t *out_unknown_seq, uint64_t *out_refused_seq,
                              annal_error *out_why);
 
@@ -185,10 +188,10 @@ void annal__commit_find_lost(annal_store *store, const struct session *session,
 annal_status annal__commit_make_room(annal_store *store, annal_error *err);
 
 /* Return the failure that stopped the store, or ANNAL_OK. */
-annal_status annal__commit_check(annal_store *store, annal_error *err);
+annal_status annal__commit_check(struct commit *commit, annal_error *err);
 
 /* Stop the store, so that it accepts no more work (rule 4). */
-void annal__commit_fail(annal_store *store, const annal_error *failure);
+void annal__commit_fail(struct commit *commit, const annal_error *failure);
 
 /* Write the events of late sessions, whose journals could not be written or synced, to the journals
  * again, from the log (failure.h, rule 5). Waits until no other thread is the leader. */
@@ -196,7 +199,7 @@ annal_status annal__commit_catch_up(annal_store *store, annal_error *err);
 
 /* Return why the log was last replaced after a failure that refused no events, and clear this;
  * status ANNAL_OK if it was not replaced since the last call. */
-annal_error annal__commit_take_broken(annal_store *store);
+annal_error annal__commit_take_broken(struct commit *commit);
 
 /* Replace the log by a larger log if a leader asked for one (commit.wish_bytes). Appends continue
  * during the first checkpoint. */

@@ -3,8 +3,6 @@
 
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
-#include "journal/store.h"
-#include "journal/sys/say.h"
 
 #include <limits.h>
 
@@ -28,9 +26,8 @@ annal_status annal__commit_refuse(const struct commit *commit, annal_error *err)
         commit->failure.message);
 }
 
-annal_status annal__commit_check(annal_store *store, annal_error *err)
+annal_status annal__commit_check(struct commit *commit, annal_error *err)
 {
-    struct commit *commit = &store->commit;
     pthread_mutex_lock(&commit->lock);
     annal_status status = commit->failed ? annal__commit_refuse(commit, err) : ANNAL_OK;
     pthread_mutex_unlock(&commit->lock);
@@ -58,21 +55,21 @@ void annal__commit_stop(struct commit *commit, const annal_error *failure)
     pthread_cond_broadcast(&commit->turn);
 }
 
-void annal__commit_announce_stop(annal_store *store, const annal_error *failure)
+void annal__commit_announce_stop(struct commit *commit, const annal_error *failure)
 {
-    annal__metrics_add(store, METRIC_STOPPED, 1);
-    annal__say(
-        store, ANNAL_LOG_WARNING,
+    annal__metrics_add(commit->metrics, METRIC_STOPPED, 1);
+    annal__context_say(
+        commit->context, ANNAL_LOG_WARNING,
         "%s: the store accepts no more work until it is opened again; sessions can still be read",
         failure->message);
 }
 
-void annal__commit_fail(annal_store *store, const annal_error *failure)
+void annal__commit_fail(struct commit *commit, const annal_error *failure)
 {
-    pthread_mutex_lock(&store->commit.lock);
-    bool news = !store->commit.failed;
-    annal__commit_stop(&store->commit, failure);
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    bool news = !commit->failed;
+    annal__commit_stop(commit, failure);
+    pthread_mutex_unlock(&commit->lock);
     if (news)
-        annal__commit_announce_stop(store, failure);
+        annal__commit_announce_stop(commit, failure);
 }

@@ -18,6 +18,6 @@ annal_status annal__commit_refuse(const struct commit *commit, annal_error *err)
 void annal__commit_stop(struct commit *commit, const annal_error *failure);
 
 /* Count and log that the store has stopped; with no lock held. */
-void annal__commit_announce_stop(annal_store *store, const annal_error *failure);
+void annal__commit_announce_stop(struct commit *commit, const annal_error *failure);
 
 #endif

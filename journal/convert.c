@@ -15,6 +15,7 @@
 #include "journal/json_msgpack.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
+#include "journal/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,7 @@ static annal_status tell(const struct conversion *conversion, uint64_t done)
 static annal_status open_scan(const struct conversion *conversion, const char *path,
                               const struct codec *codec, struct scan *out_scan, annal_error *err)
 {
-    const struct io *io = conversion->change.store->io;
+    const struct io *io = conversion->change.store->context.io;
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0)
         return annal__fail_errno(err, "cannot open %s", path);
@@ -66,7 +67,7 @@ static annal_status open_scan(const struct conversion *conversion, const char *p
 
 static annal_status write_out(struct conversion *conversion, annal_error *err)
 {
-    const struct io *io = conversion->change.store->io;
+    const struct io *io = conversion->change.store->context.io;
     struct buf *out = &conversion->out;
     if (annal__io_write_all(io, conversion->fd, out->ptr, out->len, conversion->written) < 0)
         return annal__fail_errno(err, "cannot write %s", conversion->path.ptr);
@@ -179,11 +180,12 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
                                  conversion->change.session->id);
     memcpy(header.replaces, old->file, sizeof header.replaces);
     annal__codec_file_id_text(header.file, name + strlen(name));
-    annal_status status = annal__store_path(store, &conversion->path, "events", name, err);
+    annal_status status =
+        annal__context_path(&store->context, &conversion->path, "events", name, err);
     if (status < 0)
         return status;
-    conversion->fd =
-        store->io->open(store->io->arg, conversion->path.ptr, O_RDWR | O_CREAT | O_EXCL, 0660);
+    conversion->fd = store->context.io->open(store->context.io->arg, conversion->path.ptr,
+                                             O_RDWR | O_CREAT | O_EXCL, 0660);
     if (conversion->fd < 0)
         return annal__fail_errno(err, "cannot create %s", conversion->path.ptr);
     status = conversion->to->encode_header(&conversion->out, &header, &conversion->h);
@@ -257,8 +259,8 @@ static annal_status check_space(const struct conversion *conversion, annal_error
 {
     annal_store *store = conversion->change.store;
     struct io_space space;
-    if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-        return annal__fail_errno(err, "cannot examine the free space of %s", store->path);
+    if (store->context.io->space(store->context.io->arg, store->events_dir, &space) < 0)
+        return annal__fail_errno(err, "cannot examine the free space of %s", store->context.path);
     if (space.free_bytes >= conversion->result.bytes_before + store->keep_free_bytes)
         return ANNAL_OK;
     errno = ENOSPC;
@@ -271,7 +273,7 @@ static annal_status check_space(const struct conversion *conversion, annal_error
 static annal_status take_place(struct conversion *conversion, annal_error *err)
 {
     annal_store *store = conversion->change.store;
-    const struct io *io = store->io;
+    const struct io *io = store->context.io;
     const char *old = conversion->change.path.ptr;
     if (io->rename(io->arg, conversion->path.ptr, conversion->target.ptr) < 0)
         return annal__fail_errno(err, "cannot rename %s to %s", conversion->path.ptr,
@@ -290,7 +292,7 @@ static annal_status take_place(struct conversion *conversion, annal_error *err)
 
 static annal_status convert(struct conversion *conversion, annal_error *err)
 {
-    const struct io *io = conversion->change.store->io;
+    const struct io *io = conversion->change.store->context.io;
     struct change *change = &conversion->change;
     annal_status status = check_space(conversion, err);
     /* the tombstone is written first, because only a store with tombstones looks for leftover .new-
@@ -313,7 +315,7 @@ static annal_status convert(struct conversion *conversion, annal_error *err)
 
 static void conversion_done(struct conversion *conversion)
 {
-    const struct io *io = conversion->change.store->io;
+    const struct io *io = conversion->change.store->context.io;
     if (conversion->fd >= 0) {
         io->close(io->arg, conversion->fd);
         io->unlink(io->arg, conversion->path.ptr);
@@ -347,7 +349,8 @@ annal_status annal_session_convert(annal_store *store, annal_slice session,
     conversion.result.bytes_before = conversion.result.bytes_after = conversion.change.info.bytes;
     if (conversion.from == conversion.to)
         goto done; /* the journal already has the format */
-    status = annal__store_journal_path(store, session, conversion.to, &conversion.target, err);
+    status = annal__context_journal_path(&store->context, session, conversion.to,
+                                         &conversion.target, err);
     if (status == ANNAL_OK)
         status = convert(&conversion, err);
 

@@ -5,6 +5,7 @@
 #include "journal/base/json.h"
 #include "journal/json_msgpack.h"
 #include "journal/lineage.h"
+#include "journal/store.h"
 
 #include <string.h>
 
@@ -277,7 +278,7 @@ static annal_status show_data(annal_cursor *cursor, bool checks, annal_event *ev
 static annal_status next_event(annal_cursor *cursor, bool checks, annal_event *out_event,
                                annal_error *err)
 {
-    annal_status status = annal__store_check(cursor->store, err);
+    annal_status status = annal__context_check(&cursor->store->context, err);
     if (status < 0)
         return status;
     do {
@@ -317,7 +318,7 @@ annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *byt
                                 size_t *out_len, annal_error *err)
 {
     const struct scan *scan = &cursor->scan;
-    annal_status status = annal__store_check(cursor->store, err);
+    annal_status status = annal__context_check(&cursor->store->context, err);
     if (status < 0)
         return status;
     uint64_t all = scan->data_bytes > 0 ? scan->data_bytes : cursor->data.len;
@@ -343,7 +344,7 @@ annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *byt
 
 annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq, annal_error *err)
 {
-    annal_status status = annal__store_check(cursor->store, err);
+    annal_status status = annal__context_check(&cursor->store->context, err);
     if (status == ANNAL_OK)
         status = stand(cursor, seq > 0 ? seq : 1, err);
     if (status < 0)
@@ -355,7 +356,7 @@ annal_status annal_cursor_last(annal_cursor *cursor, uint64_t count, annal_error
 {
     const struct scan *own = cursor->part > 0 ? &cursor->own : &cursor->scan;
     struct journal_tail tail;
-    annal_status status = annal__store_check(cursor->store, err);
+    annal_status status = annal__context_check(&cursor->store->context, err);
     if (status == ANNAL_OK)
         status = annal__scan_tail(own->io, own->fd, own->codec, &tail, err);
     if (status < 0) {

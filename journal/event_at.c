@@ -166,11 +166,11 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
     struct buf path = {0};
     struct stat file;
     int fd = -1;
-    annal_status status = annal__store_journal_open(store, session, &fd, &codec, err);
+    annal_status status = annal__store_journal_open(&store->context, session, &fd, &codec, err);
     if (status < 0)
         return status;
-    status = annal__store_journal_path(store, session, codec, &path, err);
-    if (status == ANNAL_OK && store->io->fstat(store->io->arg, fd, &file) < 0)
+    status = annal__context_journal_path(&store->context, session, codec, &path, err);
+    if (status == ANNAL_OK && store->context.io->fstat(store->context.io->arg, fd, &file) < 0)
         status = annal__fail_errno(err, "cannot examine %s", path.ptr);
     if (status == ANNAL_OK)
         journal->path = annal__strndup(path.ptr, path.len);
@@ -178,10 +178,10 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
         status = annal__fail(err, ANNAL_ERR_NOMEM, "read an event: out of memory");
     annal__buf_done(&path);
     if (status < 0) {
-        store->io->close(store->io->arg, fd);
+        store->context.io->close(store->context.io->arg, fd);
         return status;
     }
-    annal__scan_init(&journal->scan, store->io, fd, codec);
+    annal__scan_init(&journal->scan, store->context.io, fd, codec);
     journal->device = file.st_dev;
     journal->inode = file.st_ino;
     memcpy(journal->session, session.ptr, session.len);
@@ -192,7 +192,7 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
 
 static bool stands(const struct journal *journal)
 {
-    const struct io *io = journal->store->io;
+    const struct io *io = journal->store->context.io;
     dev_t device;
     ino_t inode;
     return io->identify(io->arg, journal->path, &device, &inode) == 0 &&
@@ -366,7 +366,7 @@ static void read_pieces(annal__event_buffer *buffer)
 size_t annal__event_read_ahead(annal_store *store, const annal__event_place *places, size_t count,
                                annal__event_buffer **buffer)
 {
-    if (annal__store_check(store, NULL) < 0)
+    if (annal__context_check(&store->context, NULL) < 0)
         return 0;
     if (*buffer == NULL)
         *buffer = annal__zalloc(sizeof **buffer);
@@ -523,7 +523,7 @@ annal_status annal__event_read_at(annal_store *store, annal_slice session, uint6
 {
     annal__event_buffer *made = NULL;
     annal_event event = {0};
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status < 0)
         return status;
     if (*buffer == NULL) {

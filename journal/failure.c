@@ -8,6 +8,7 @@
 #include "journal/recover.h"
 #include "journal/session_file.h"
 #include "journal/slot_log.h"
+#include "journal/store.h"
 #include "journal/sys/say.h"
 
 #include <inttypes.h>
@@ -105,7 +106,7 @@ void annal__failure_roll_back(annal_store *store, const struct group *first,
 annal_status annal__failure_settle(annal_store *store, annal_error *failure)
 {
     static const struct buf nothing;
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     annal_error why;
     if (log->state == LOG_SOUND)
         return failure->status;
@@ -137,7 +138,7 @@ static void settle_session(void *arg, struct session *session, const annal_error
         annal__session_reopen(store, session, &failure) < 0)
         why = &failure;
     if (why != NULL) {
-        annal__failure_set_late(store, session, LATE_BYTES, why);
+        annal__failure_set_late(&store->sessions, session, LATE_BYTES, why);
         /* The journal's name belongs to another file, so the session's bytes are not needed: the
          * next append reads that file. */
         if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
@@ -145,8 +146,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
     }
     if (why == NULL && session->late != LATE_NOT) {
         session->late = LATE_NOT;
-        atomic_fetch_sub(&store->late_sessions, 1);
-        session->changed = atomic_fetch_add(&store->changes, 1) + 1;
+        atomic_fetch_sub(&store->sessions.late, 1);
+        session->changed = atomic_fetch_add(&store->sessions.changes, 1) + 1;
         annal__say(store, ANNAL_LOG_INFO, "session '%s' accepts events again", session->id);
     }
     pthread_mutex_unlock(&session->lock);
@@ -166,22 +167,22 @@ static annal_status take_mark(void *arg, struct session *session, annal_error *e
 
 annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
 {
-    struct log *log = &store->slot.log;
+    struct log *log = &store->own_log.log;
     if (log->state != LOG_BROKEN)
         return ANNAL_OK;
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
-    annal_status status = annal__session_each(store, take_mark, NULL, err);
+    annal_status status = annal__session_each(&store->sessions, take_mark, NULL, err);
     if (status == ANNAL_OK)
         status = annal__recover_redo_own(store, true, released, settle_session, store, err);
-    if (status == ANNAL_OK && atomic_load(&store->late_sessions) > 0)
-        status = annal__failure_refuse_late(store, err);
+    if (status == ANNAL_OK && atomic_load(&store->sessions.late) > 0)
+        status = annal__failure_refuse_late(&store->sessions, err);
     struct log fresh = {.fd = -1};
     if (status == ANNAL_OK)
-        status = annal__slot_make_log(store, LOG_REGION_FIRST, &fresh, err);
+        status = annal__slot_make_log(&store->context, LOG_REGION_FIRST, &fresh, err);
     if (status == ANNAL_OK)
-        status = annal__slot_put_log(store, &fresh, err);
+        status = annal__slot_put_log(&store->own_log, &fresh, err);
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->commit.lock);
@@ -193,7 +194,7 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
         store, ANNAL_LOG_INFO,
         "commit log %02" PRIu32
         ", whose write or sync had failed, was replaced by a new log; appends are accepted again",
-        store->slot.number);
+        store->own_log.number);
     return ANNAL_OK;
 }
 
@@ -224,17 +225,17 @@ static annal_status settle_rest(void *arg, struct session *session, annal_error 
 
 annal_status annal__failure_catch_up(annal_store *store, annal_error *err)
 {
-    if (atomic_load(&store->late_sessions) == 0)
+    if (atomic_load(&store->sessions.late) == 0)
         return ANNAL_OK;
     pthread_mutex_lock(&store->commit.lock);
     uint64_t released = store->commit.released;
     pthread_mutex_unlock(&store->commit.lock);
-    annal_status status = annal__session_each(store, expect, NULL, err);
+    annal_status status = annal__session_each(&store->sessions, expect, NULL, err);
     if (status == ANNAL_OK)
         status = annal__recover_redo_own(store, false, released, settle_session, store, err);
     if (status == ANNAL_OK)
-        status = annal__session_each(store, settle_rest, store, err);
-    return status < 0 ? status : annal__failure_refuse_late(store, err);
+        status = annal__session_each(&store->sessions, settle_rest, store, err);
+    return status < 0 ? status : annal__failure_refuse_late(&store->sessions, err);
 }
 
 annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err)
@@ -243,7 +244,7 @@ annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal
     if (status < 0)
         return status;
     status = annal__checkpoint_epoch(store, epoch, err);
-    if (status < 0 && atomic_load(&store->late_sessions) > 0) {
+    if (status < 0 && atomic_load(&store->sessions.late) > 0) {
         status = annal__failure_catch_up(store, err);
         if (status == ANNAL_OK)
             status = annal__checkpoint_epoch(store, epoch, err);

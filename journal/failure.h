@@ -28,7 +28,7 @@
 #ifndef JOURNAL_FAILURE_H
 #define JOURNAL_FAILURE_H
 
-#include "journal/store.h"
+#include "journal/commit.h"
 
 /* Return the end of a session, to restore it later. The session's lock is held. */
 struct session_tail annal__failure_session_tail(const struct session *session);

@@ -3,14 +3,12 @@
 
 #include "journal/base/error.h"
 #include "journal/keeper_wake.h"
-#include "journal/store.h"
-#include "journal/sys/say.h"
 
-void annal__failure_set_late(annal_store *store, struct session *session, enum session_late late,
-                             const annal_error *why)
+void annal__failure_set_late(struct session_table *sessions, struct session *session,
+                             enum session_late late, const annal_error *why)
 {
     if (session->late == LATE_NOT)
-        atomic_fetch_add(&store->late_sessions, 1);
+        atomic_fetch_add(&sessions->late, 1);
     bool news = session->late < late;
     if (news)
         session->late = late;
@@ -32,15 +30,15 @@ void annal__failure_set_late(annal_store *store, struct session *session, enum s
     if (unknown)
         annal__session_doubt(session);
     if (news) {
-        annal__metrics_add(store, METRIC_BEHIND, late == LATE_BYTES);
-        annal__say(store, ANNAL_LOG_WARNING, "%s", session->refusal->message);
-        annal__keeper_wake(store);
+        annal__metrics_add(sessions->metrics, METRIC_BEHIND, late == LATE_BYTES);
+        annal__context_say(sessions->context, ANNAL_LOG_WARNING, "%s", session->refusal->message);
+        annal__keeper_wake(sessions->alarm);
     }
 }
 
-bool annal__failure_is_late(annal_store *store, annal_slice id)
+bool annal__failure_is_late(struct session_table *sessions, annal_slice id)
 {
-    struct session *session = annal__session_get(store, id, NULL);
+    struct session *session = annal__session_get(sessions, id, NULL);
     if (session == NULL)
         return false;
     pthread_mutex_lock(&session->lock);
@@ -65,9 +63,9 @@ static annal_status find_late(void *arg, struct session *session, annal_error *e
     return status;
 }
 
-annal_status annal__failure_refuse_late(annal_store *store, annal_error *err)
+annal_status annal__failure_refuse_late(struct session_table *sessions, annal_error *err)
 {
-    return annal__session_each(store, find_late, NULL, err);
+    return annal__session_each(sessions, find_late, NULL, err);
 }
 
 static annal_status find_unknown(void *arg, struct session *session, annal_error *err)
@@ -81,9 +79,9 @@ static annal_status find_unknown(void *arg, struct session *session, annal_error
     return status;
 }
 
-annal_status annal__failure_refuse_unknown(annal_store *store, annal_error *err)
+annal_status annal__failure_refuse_unknown(struct session_table *sessions, annal_error *err)
 {
-    if (atomic_load(&store->late_sessions) == 0)
+    if (atomic_load(&sessions->late) == 0)
         return ANNAL_OK;
-    return annal__session_each(store, find_unknown, NULL, err);
+    return annal__session_each(sessions, find_unknown, NULL, err);
 }

@@ -4,8 +4,6 @@
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
 #include "journal/base/thread.h"
-#include "journal/store.h"
-#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,28 +33,29 @@ annal_status annal__filelock_init(struct file_lock *lock, const char *name)
  * lock on it excludes no process. If that cannot be checked, fail: another try would probably fail
  * in the same way.
  */
-static annal_status look_at_place(const annal_store *store, int fd, const char *path,
+static annal_status look_at_place(const struct context *context, int fd, const char *path,
                                   bool *out_there, annal_error *err)
 {
     struct stat ours, theirs;
-    if (store->io->fstat(store->io->arg, fd, &ours) < 0)
+    if (context->io->fstat(context->io->arg, fd, &ours) < 0)
         return annal__fail_errno(err, "cannot examine lock file %s", path);
-    bool found = store->io->stat(store->io->arg, path, &theirs) == 0;
+    bool found = context->io->stat(context->io->arg, path, &theirs) == 0;
     if (!found && errno != ENOENT)
         return annal__fail_errno(err, "cannot examine lock file %s", path);
     *out_there = found && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
     return ANNAL_OK;
 }
 
-static void close_file(annal_store *store, struct file_lock *lock)
+static void close_file(struct context *context, struct file_lock *lock)
 {
-    store->io->close(store->io->arg, lock->fd);
+    context->io->close(context->io->arg, lock->fd);
     lock->fd = -1;
 }
 
 /* Return ANNAL_ERR_BUSY with a message that names the holder; without err, the holder is not looked
  * up. */
-static annal_status refuse(const annal_store *store, const struct file_lock *lock, annal_error *err)
+static annal_status refuse(const struct context *context, const struct file_lock *lock,
+                           annal_error *err)
 {
     struct buf path = {0};
     struct stat file;
@@ -64,22 +63,22 @@ static annal_status refuse(const annal_store *store, const struct file_lock *loc
     uint32_t pid = 0;
     if (err == NULL)
         return ANNAL_ERR_BUSY;
-    if (annal__store_path(store, &path, "locks", lock->name, NULL) == ANNAL_OK &&
-        store->io->stat(store->io->arg, path.ptr, &file) == 0)
+    if (annal__context_path(context, &path, "locks", lock->name, NULL) == ANNAL_OK &&
+        context->io->stat(context->io->arg, path.ptr, &file) == 0)
         pid = annal__lock_holder_of(&file, false);
     annal__buf_done(&path);
     if (pid == (uint32_t)getpid())
         return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s is taken by another thread", lock->name);
     return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s of store %.200s is held by %s", lock->name,
-                       store->path, annal__lock_holder_name(pid, name));
+                       context->path, annal__lock_holder_name(pid, name));
 }
 
 /* Lock the file by flock(2). The caller has already excluded the other threads of this process. */
-static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_error *err)
+static annal_status lock_file(struct context *context, struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
     bool there = false;
-    annal_status status = annal__store_path(store, &path, "locks", lock->name, err);
+    annal_status status = annal__context_path(context, &path, "locks", lock->name, err);
     for (int tries = 0; status == ANNAL_OK && !there; tries++) {
         if (tries == TRIES_MOST) {
             status = annal__fail(err, ANNAL_ERR_IO, "lock %s: the lock file is replaced repeatedly",
@@ -87,42 +86,42 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
             break;
         }
         if (lock->fd < 0)
-            lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
-        if (lock->fd < 0 || store->io->flock(store->io->arg, lock->fd, LOCK_EX | LOCK_NB) < 0) {
+            lock->fd = context->io->open(context->io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
+        if (lock->fd < 0 || context->io->flock(context->io->arg, lock->fd, LOCK_EX | LOCK_NB) < 0) {
             status = lock->fd >= 0 && errno == EWOULDBLOCK
                          ? ANNAL_ERR_BUSY
                          : annal__fail_errno(err, "cannot lock %s", path.ptr);
             break;
         }
-        status = look_at_place(store, lock->fd, path.ptr, &there, err);
+        status = look_at_place(context, lock->fd, path.ptr, &there, err);
         if (!there)
-            close_file(store, lock); /* closing the file also releases the lock on it */
+            close_file(context, lock); /* closing the file also releases the lock on it */
     }
     annal__buf_done(&path);
     return status;
 }
 
 /* Return how long this caller may still wait, in microseconds. */
-static int64_t time_left(annal_store *store, int64_t deadline_us, int64_t least_until_us)
+static int64_t time_left(struct context *context, int64_t deadline_us, int64_t least_until_us)
 {
-    int64_t now_us = annal__store_now_us(store);
-    int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
+    int64_t now_us = annal__context_now_us(context);
+    int64_t left_us = annal__context_may_wait(context, deadline_us - now_us);
     return left_us > least_until_us - now_us ? left_us : least_until_us - now_us;
 }
 
 /* Lock out the other threads of this process. This wait is not added to the store's waiting time
  * (seam.h), because the thread that locks the file adds its own. */
-static annal_status take_from_threads(annal_store *store, struct file_lock *lock,
+static annal_status take_from_threads(struct context *context, struct file_lock *lock,
                                       int64_t deadline_us, int64_t least_until_us, annal_error *err)
 {
     int64_t left_us = 1;
     pthread_mutex_lock(&lock->mutex);
-    while (lock->taken && (left_us = time_left(store, deadline_us, least_until_us)) > 0)
+    while (lock->taken && (left_us = time_left(context, deadline_us, least_until_us)) > 0)
         annal__thread_cond_wait_us(&lock->freed, &lock->mutex, left_us);
     bool ours = !lock->taken;
     lock->taken = true;
     pthread_mutex_unlock(&lock->mutex);
-    return ours ? ANNAL_OK : refuse(store, lock, err);
+    return ours ? ANNAL_OK : refuse(context, lock, err);
 }
 
 static void give_to_threads(struct file_lock *lock)
@@ -133,44 +132,45 @@ static void give_to_threads(struct file_lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-annal_status annal__filelock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
-                                  int64_t least_us, annal_error *err)
+annal_status annal__filelock_take(struct context *context, struct file_lock *lock,
+                                  int64_t deadline_us, int64_t least_us, annal_error *err)
 {
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(context);
     int64_t least_until_us = begun_us + least_us;
-    annal_status status = take_from_threads(store, lock, deadline_us, least_until_us, err);
+    annal_status status = take_from_threads(context, lock, deadline_us, least_until_us, err);
     if (status < 0)
         return status;
-    while ((status = lock_file(store, lock, err)) == ANNAL_ERR_BUSY) {
-        int64_t left_us = time_left(store, deadline_us, least_until_us);
-        int64_t pause_us = (annal__store_now_us(store) - begun_us) / 8;
+    while ((status = lock_file(context, lock, err)) == ANNAL_ERR_BUSY) {
+        int64_t left_us = time_left(context, deadline_us, least_until_us);
+        int64_t pause_us = (annal__context_now_us(context) - begun_us) / 8;
         if (left_us <= 0)
             break;
         pause_us = pause_us < PAUSE_US_LEAST  ? PAUSE_US_LEAST
                    : pause_us > PAUSE_US_MOST ? PAUSE_US_MOST
                                               : pause_us;
-        annal__store_wait(store, pause_us < left_us ? pause_us : left_us);
+        annal__context_wait(context, pause_us < left_us ? pause_us : left_us);
     }
     if (status == ANNAL_ERR_BUSY)
-        refuse(store, lock, err);
+        refuse(context, lock, err);
     if (status < 0)
         give_to_threads(lock);
     return status;
 }
 
-annal_status annal__filelock_try(annal_store *store, struct file_lock *lock, annal_error *err)
+annal_status annal__filelock_try(struct context *context, struct file_lock *lock, annal_error *err)
 {
-    return annal__filelock_take(store, lock, 0, 0, err);
+    return annal__filelock_take(context, lock, 0, 0, err);
 }
 
-annal_status annal__filelock_reach(annal_store *store, struct file_lock *lock, annal_error *err)
+annal_status annal__filelock_reach(struct context *context, struct file_lock *lock,
+                                   annal_error *err)
 {
     struct buf path = {0};
     pthread_mutex_lock(&lock->mutex);
-    annal_status status = annal__store_path(store, &path, "locks", lock->name, err);
+    annal_status status = annal__context_path(context, &path, "locks", lock->name, err);
     bool opens = status == ANNAL_OK && !lock->taken && lock->fd < 0;
     if (opens)
-        lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
+        lock->fd = context->io->open(context->io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (opens && lock->fd < 0)
         status = annal__fail_errno(err, "cannot lock %s", path.ptr);
     pthread_mutex_unlock(&lock->mutex);
@@ -178,16 +178,16 @@ annal_status annal__filelock_reach(annal_store *store, struct file_lock *lock, a
     return status;
 }
 
-void annal__filelock_drop(annal_store *store, struct file_lock *lock)
+void annal__filelock_drop(struct context *context, struct file_lock *lock)
 {
-    store->io->flock(store->io->arg, lock->fd, LOCK_UN);
+    context->io->flock(context->io->arg, lock->fd, LOCK_UN);
     give_to_threads(lock);
 }
 
-void annal__filelock_done(annal_store *store, struct file_lock *lock)
+void annal__filelock_done(struct context *context, struct file_lock *lock)
 {
     if (lock->fd >= 0)
-        store->io->close(store->io->arg, lock->fd);
+        context->io->close(context->io->arg, lock->fd);
     pthread_cond_destroy(&lock->freed);
     pthread_mutex_destroy(&lock->mutex);
 }

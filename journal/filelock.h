@@ -3,7 +3,7 @@
 #ifndef JOURNAL_FILELOCK_H
 #define JOURNAL_FILELOCK_H
 
-#include <annal/store.h>
+#include "journal/context.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -22,19 +22,20 @@ struct file_lock {
 annal_status annal__filelock_init(struct file_lock *lock, const char *name);
 
 /* Open the lock file without locking it. Fails if the store cannot be written. */
-annal_status annal__filelock_reach(annal_store *store, struct file_lock *lock, annal_error *err);
+annal_status annal__filelock_reach(struct context *context, struct file_lock *lock,
+                                   annal_error *err);
 
 /*
  * Wait for the lock until the deadline (monotonic, microseconds), as far as the store may wait at
  * all (seam.h), but in any case for least_us. ANNAL_ERR_BUSY names the holder, which may be a
  * stopped process, so no wait is without a limit.
  */
-annal_status annal__filelock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
-                                  int64_t least_us, annal_error *err);
+annal_status annal__filelock_take(struct context *context, struct file_lock *lock,
+                                  int64_t deadline_us, int64_t least_us, annal_error *err);
 
 /* Lock the file without waiting; ANNAL_ERR_BUSY if it is locked. */
-annal_status annal__filelock_try(annal_store *store, struct file_lock *lock, annal_error *err);
-void annal__filelock_drop(annal_store *store, struct file_lock *lock);
-void annal__filelock_done(annal_store *store, struct file_lock *lock);
+annal_status annal__filelock_try(struct context *context, struct file_lock *lock, annal_error *err);
+void annal__filelock_drop(struct context *context, struct file_lock *lock);
+void annal__filelock_done(struct context *context, struct file_lock *lock);
 
 #endif

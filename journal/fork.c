@@ -15,6 +15,7 @@
 #include "journal/checkpoint.h"
 #include "journal/lineage.h"
 #include "journal/replace_claim.h"
+#include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"
@@ -41,9 +42,9 @@ static annal_status refuse_child(annal_store *store, annal_slice child, annal_er
     struct buf path = {0};
     const struct codec *codec = NULL;
     struct stat file = {0};
-    annal_status status = annal__store_journal_find(store, child, &path, &codec, err);
+    annal_status status = annal__store_journal_find(&store->context, child, &path, &codec, err);
     if (status == ANNAL_OK && codec != NULL &&
-        store->io->stat(store->io->arg, path.ptr, &file) == 0 && file.st_size > 0)
+        store->context.io->stat(store->context.io->arg, path.ptr, &file) == 0 && file.st_size > 0)
         status =
             annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' already exists", ANNAL_FMT(child));
     annal__buf_done(&path);
@@ -129,14 +130,14 @@ static annal_status sync_origin(const struct forking *forking, const struct code
 {
     annal_store *store = forking->store;
     int fd = -1;
-    annal_status status = annal__store_journal_open(store, annal_slice_of(forking->origin.session),
-                                                    &fd, out_codec, err);
+    annal_status status = annal__store_journal_open(
+        &store->context, annal_slice_of(forking->origin.session), &fd, out_codec, err);
     if (status < 0)
         return status;
     if (annal__store_fdatasync(store, fd) < 0)
         status = annal__fail_errno(err, "cannot sync the journal of session '%s'",
                                    forking->origin.session);
-    store->io->close(store->io->arg, fd);
+    store->context.io->close(store->context.io->arg, fd);
     /* another process may have created the journal just now, without syncing events/ yet */
     atomic_store(&store->events_dirty, true);
     return status < 0 ? status : annal__checkpoint_events(store, err);
@@ -164,13 +165,13 @@ static void describe(struct forking *forking, const struct frame_header *header,
 static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES],
                                 annal_slice frame, const char *path, annal_error *err)
 {
-    const struct io *io = store->io;
+    const struct io *io = store->context.io;
     char name[64] = ".new-";
     struct buf unfinished = {0};
     bool there = false;
     int fd = -1;
     annal__codec_file_id_text(file, name + strlen(name));
-    annal_status status = annal__store_path(store, &unfinished, "events", name, err);
+    annal_status status = annal__context_path(&store->context, &unfinished, "events", name, err);
     if (status < 0)
         goto done;
     fd = io->open(io->arg, unfinished.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
@@ -203,7 +204,8 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
 {
     annal_store *store = forking->store;
     struct frame_header header = {.session = child,
-                                  .created_us = store->clock->wall_us(store->clock->arg),
+                                  .created_us =
+                                      store->context.clock->wall_us(store->context.clock->arg),
                                   .fork = annal_slice_of(forking->origin.session),
                                   .fork_seq = forking->origin.seq,
                                   .fork_h = forking->origin.h};
@@ -216,7 +218,7 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
     if (status < 0)
         status = annal__fail(err, status, "fork a session: out of memory");
     if (status == ANNAL_OK)
-        status = annal__store_journal_path(store, child, forking->codec, &path, err);
+        status = annal__context_journal_path(&store->context, child, forking->codec, &path, err);
     if (status == ANNAL_OK) {
         describe(forking, &header, h, frame.len);
         status = put_journal(store, header.file, annal__buf_slice(&frame), path.ptr, err);
@@ -266,7 +268,7 @@ annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_
                                "fork session '%.*s': the given journal format is unknown",
                                ANNAL_FMT(session));
     }
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)

@@ -14,6 +14,7 @@
 #include "journal/replace_claim.h"
 #include "journal/replace_sweep.h"
 #include "journal/replace_tombstone.h"
+#include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/adopt.h"
 
@@ -35,15 +36,15 @@ struct adoption {
 /* Sync the journal in the other store, and read its header. */
 static annal_status examine(struct adoption *adoption, annal_store *from, annal_error *err)
 {
-    const struct io *io = from->io;
+    const struct io *io = from->context.io;
     uint64_t h;
-    annal_status status =
-        annal__store_journal_find(from, adoption->session, &adoption->path, &adoption->codec, err);
+    annal_status status = annal__store_journal_find(&from->context, adoption->session,
+                                                    &adoption->path, &adoption->codec, err);
     if (status < 0)
         return status;
     if (adoption->codec == NULL)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s' in store %s",
-                           ANNAL_FMT(adoption->session), from->path);
+                           ANNAL_FMT(adoption->session), from->context.path);
     status = annal__buf_reserve(&adoption->frame, FRAME_ENVELOPE_BYTES);
     if (status < 0)
         return annal__fail(err, status, "adopt session '%.*s': out of memory",
@@ -71,8 +72,9 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
 static annal_status refuse_gone(const struct adoption *adoption, annal_error *err)
 {
     bool gone = false;
-    annal_status status = annal__replace_is_gone(
-        adoption->store, adoption->session, adoption->codec, adoption->header.file, &gone, err);
+    annal_status status =
+        annal__replace_is_gone(&adoption->store->context, adoption->session, adoption->codec,
+                               adoption->header.file, &gone, err);
     if (status == ANNAL_OK && gone)
         status = annal__fail(err, ANNAL_ERR_BUSY,
                              "session '%.*s' was deleted, but a commit log still refers to its "
@@ -119,11 +121,12 @@ static annal_status check_parent(const struct adoption *adoption, annal_error *e
 static annal_status take_place(struct adoption *adoption, annal_error *err)
 {
     annal_store *store = adoption->store;
-    annal_status status = annal__store_journal_path(store, adoption->session, adoption->codec,
-                                                    &adoption->target, err);
+    annal_status status = annal__context_journal_path(&store->context, adoption->session,
+                                                      adoption->codec, &adoption->target, err);
     if (status < 0)
         return status;
-    if (store->io->rename(store->io->arg, adoption->path.ptr, adoption->target.ptr) < 0)
+    if (store->context.io->rename(store->context.io->arg, adoption->path.ptr,
+                                  adoption->target.ptr) < 0)
         return annal__fail_errno(err, "cannot rename %s to %s", adoption->path.ptr,
                                  adoption->target.ptr);
     atomic_store(&store->events_dirty, true);
@@ -150,7 +153,7 @@ annal_status annal__journal_adopt(annal_store *store, annal_store *from, annal_s
 {
     struct adoption adoption = {
         .store = store, .session = session, .frame = {.limit = FRAME_ENVELOPE_BYTES}};
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)

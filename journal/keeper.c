@@ -7,6 +7,7 @@
 #include "journal/keeper_wake.h"
 #include "journal/replace_sweep.h"
 #include "journal/session_own.h"
+#include "journal/store.h"
 #include "journal/sys/keeper_task.h"
 #include "journal/sys/say.h"
 
@@ -49,7 +50,7 @@ static annal_status release_if_wanted(void *arg, struct session *session, annal_
 static void release_wanted(annal_store *store)
 {
     annal_error err = {0};
-    const struct held *held = &store->slot.held;
+    const struct held *held = &store->own_log.held;
     bool some = false;
     for (uint32_t i = 0; i < annal__held_entries(held) && !some; i++) {
         struct held_entry *entry = annal__held_entry(held, i);
@@ -57,8 +58,8 @@ static void release_wanted(annal_store *store)
     }
     /* release what others want; but a store that a failure has stopped keeps its sessions until it
      * is closed */
-    if (some && annal__commit_check(store, NULL) == ANNAL_OK)
-        (void)annal__session_each(store, release_if_wanted, store, &err);
+    if (some && annal__commit_check(&store->commit, NULL) == ANNAL_OK)
+        (void)annal__session_each(&store->sessions, release_if_wanted, store, &err);
 }
 
 /* Return whether a group with events of level batch has waited for batch_ms. The commit's lock is
@@ -80,7 +81,7 @@ static uint64_t find_full(const annal_store *store)
 bool annal__keeper_is_needed(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
-    int64_t now_us = annal__store_now_us(store);
+    int64_t now_us = annal__context_now_us(&store->context);
     pthread_mutex_lock(&store->commit.lock);
     bool needed =
         is_batch_due(store, now_us) || (find_full(store) > 0 && now_us >= keeper->retry_us);
@@ -92,11 +93,11 @@ bool annal__keeper_is_needed(annal_store *store)
 void annal__keeper_yield(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(&store->context);
     if (begun_us < keeper->no_yield_us)
         return;
     sched_yield();
-    int64_t took_us = annal__store_now_us(store) - begun_us;
+    int64_t took_us = annal__context_now_us(&store->context) - begun_us;
     if (took_us > YIELD_LONG_US)
         keeper->no_yield_us = begun_us + YIELD_REST * took_us;
 }
@@ -143,10 +144,10 @@ static void tend_log(annal_store *store, int64_t now_us)
 {
     annal_error err = {0};
     struct keeper *keeper = &store->keeper;
-    if (now_us < keeper->retry_us || annal__commit_check(store, NULL) < 0)
+    if (now_us < keeper->retry_us || annal__commit_check(&store->commit, NULL) < 0)
         return;
     annal_status status = ANNAL_OK;
-    bool late = atomic_load(&store->late_sessions) > 0;
+    bool late = atomic_load(&store->sessions.late) > 0;
     if (late)
         status = annal__commit_catch_up(store, &err);
     if (status == ANNAL_OK && !late)
@@ -165,12 +166,12 @@ static void wipe_when_asked(annal_store *store, int64_t now_us)
     annal_error err = {0};
     struct keeper *keeper = &store->keeper;
     uint32_t wanted;
-    if (now_us < keeper->retry_us || !annal__held_is_to_wipe(&store->slot.held, &wanted) ||
-        annal__commit_check(store, NULL) < 0)
+    if (now_us < keeper->retry_us || !annal__held_is_to_wipe(&store->own_log.held, &wanted) ||
+        annal__commit_check(&store->commit, NULL) < 0)
         return;
     annal_status status = annal__commit_wipe(store, &err);
     if (status == ANNAL_OK)
-        annal__held_wiped(&store->slot.held, wanted);
+        annal__held_wiped(&store->own_log.held, wanted);
     else
         keeper->retry_us = now_us + RETRY_US;
     complain(store, "overwrite the commit log", status, &err);
@@ -179,7 +180,7 @@ static void wipe_when_asked(annal_store *store, int64_t now_us)
 static void run_task(annal_store *store, struct task_state *state, int64_t now_us)
 {
     annal_error err = {0};
-    state->ran_at_change = atomic_load(&store->changes);
+    state->ran_at_change = atomic_load(&store->sessions.changes);
     state->due_us = now_us + (int64_t)state->task.period_ms * 1000;
     state->latest_us = 0;
     store->keeper.has_task_yielded = false;
@@ -225,10 +226,10 @@ static void run_tasks(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     for (size_t i = 0; i < keeper->task_count; i++) {
-        int64_t now_us = annal__store_now_us(store);
+        int64_t now_us = annal__context_now_us(&store->context);
         struct task_state *state = &keeper->tasks[i];
-        if (atomic_load(&store->changes) != state->ran_at_change && !gives_way(keeper, state) &&
-            now_us >= task_due(store, state, now_us))
+        if (atomic_load(&store->sessions.changes) != state->ran_at_change &&
+            !gives_way(keeper, state) && now_us >= task_due(store, state, now_us))
             run_task(store, state, now_us);
     }
 }
@@ -244,7 +245,7 @@ static void earlier(int64_t *wake_us, int64_t due_us)
 static int64_t next_due(annal_store *store, bool *out_idle)
 {
     struct keeper *keeper = &store->keeper;
-    int64_t wake_us = annal__store_now_us(store) + LONG_SLEEP_US;
+    int64_t wake_us = annal__context_now_us(&store->context) + LONG_SLEEP_US;
     pthread_mutex_lock(&store->commit.lock);
     const struct commit *commit = &store->commit;
     bool idle = commit->durable == keeper->rotated_group;
@@ -255,17 +256,18 @@ static int64_t next_due(annal_store *store, bool *out_idle)
         earlier(&log_us, atomic_load(&store->appended_us) + QUIET_US);
         earlier(&log_us, keeper->rotated_us + ROTATE_US);
     }
-    bool to_wipe = atomic_load(&keeper->wakeup_word) != &keeper->local_word &&
-                   annal__held_is_to_wipe(&store->slot.held, NULL);
-    if (!commit->failed && (to_wipe || atomic_load(&store->late_sessions) > 0))
+    bool to_wipe = atomic_load(&keeper->alarm.wakeup_word) != &keeper->alarm.local_word &&
+                   annal__held_is_to_wipe(&store->own_log.held, NULL);
+    if (!commit->failed && (to_wipe || atomic_load(&store->sessions.late) > 0))
         log_us = keeper->retry_us;
     earlier(&wake_us, log_us < keeper->retry_us ? keeper->retry_us : log_us);
     pthread_mutex_unlock(&store->commit.lock);
     for (size_t i = 0; i < keeper->task_count; i++) {
         if (gives_way(keeper, &keeper->tasks[i]))
             continue;
-        if (atomic_load(&store->changes) != keeper->tasks[i].ran_at_change)
-            earlier(&wake_us, task_due(store, &keeper->tasks[i], annal__store_now_us(store)));
+        if (atomic_load(&store->sessions.changes) != keeper->tasks[i].ran_at_change)
+            earlier(&wake_us,
+                    task_due(store, &keeper->tasks[i], annal__context_now_us(&store->context)));
         else
             idle = true;
     }
@@ -277,9 +279,9 @@ void annal__keeper_round(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     pthread_mutex_lock(&keeper->round);
-    int64_t now_us = annal__store_now_us(store);
+    int64_t now_us = annal__context_now_us(&store->context);
     commit_batches(store, now_us);
-    if (atomic_load(&keeper->wakeup_word) != &keeper->local_word) {
+    if (atomic_load(&keeper->alarm.wakeup_word) != &keeper->alarm.local_word) {
         release_wanted(store);
         tend_log(store, now_us);
         wipe_when_asked(store, now_us);
@@ -301,11 +303,11 @@ static int64_t choose_sleep(annal_store *store)
     pthread_mutex_lock(&keeper->round);
     int64_t wake_us = next_due(store, &idle);
     if (idle) {
-        atomic_store(&keeper->idle, true);
+        atomic_store(&keeper->alarm.idle, true);
         wake_us = next_due(store, &idle);
     }
     pthread_mutex_unlock(&keeper->round);
-    return wake_us - annal__store_now_us(store);
+    return wake_us - annal__context_now_us(&store->context);
 }
 
 static void *keeper_main(void *arg)
@@ -313,14 +315,14 @@ static void *keeper_main(void *arg)
     annal_store *store = arg;
     struct keeper *keeper = &store->keeper;
     while (!atomic_load(&keeper->is_stopping)) {
-        _Atomic uint32_t *word = atomic_load(&keeper->wakeup_word);
+        _Atomic uint32_t *word = atomic_load(&keeper->alarm.wakeup_word);
         uint32_t value = atomic_load(word);
         annal__keeper_round(store);
         int64_t sleep_us = choose_sleep(store);
         if (sleep_us > 0 && !atomic_load(&keeper->is_stopping) &&
-            word == atomic_load(&keeper->wakeup_word))
+            word == atomic_load(&keeper->alarm.wakeup_word))
             annal__futex_wait(word, value, sleep_us);
-        atomic_store(&keeper->idle, false);
+        atomic_store(&keeper->alarm.idle, false);
     }
     return NULL;
 }
@@ -330,7 +332,7 @@ annal_status annal__keeper_start(annal_store *store, annal_error *err)
     int failed = annal__thread_start(&store->keeper.thread, keeper_main, store);
     if (failed != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start the background thread of store %s: %s",
-                           store->path, strerror(failed));
+                           store->context.path, strerror(failed));
     store->keeper.running = true;
     return ANNAL_OK;
 }
@@ -340,14 +342,14 @@ void annal__keeper_stop(annal_store *store)
     if (!store->keeper.running)
         return;
     atomic_store(&store->keeper.is_stopping, true);
-    annal__keeper_wake(store);
+    annal__keeper_wake(&store->keeper.alarm);
     pthread_join(store->keeper.thread, NULL);
     store->keeper.running = false;
 }
 
 annal_status annal_keep(annal_store *store, annal_error *err)
 {
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status < 0)
         return status;
     pthread_mutex_lock(&store->keeper.round);
@@ -360,14 +362,15 @@ annal_status annal_keep(annal_store *store, annal_error *err)
 annal_status annal__keeper_task_add(annal_store *store, const annal__keeper_task *task,
                                     annal_error *err)
 {
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status < 0)
         return status;
     struct keeper *keeper = &store->keeper;
-    struct task_state state = {.task = *task, .ran_at_change = atomic_load(&store->changes)};
+    struct task_state state = {.task = *task,
+                               .ran_at_change = atomic_load(&store->sessions.changes)};
     if (task->early) {
         state.ran_at_change--;
-        state.due_us = annal__store_now_us(store) + (int64_t)task->period_ms * 1000;
+        state.due_us = annal__context_now_us(&store->context) + (int64_t)task->period_ms * 1000;
     }
     pthread_mutex_lock(&keeper->round);
     if (keeper->task_count == TASKS_MAX)
@@ -378,15 +381,15 @@ annal_status annal__keeper_task_add(annal_store *store, const annal__keeper_task
         keeper->tasks[keeper->task_count++] = state;
     pthread_mutex_unlock(&keeper->round);
     /* Wake the keeper, which may sleep until after the task's first run is due. */
-    if (status == ANNAL_OK && task->early && atomic_load(&keeper->idle))
-        annal__keeper_wake(store);
+    if (status == ANNAL_OK && task->early && atomic_load(&keeper->alarm.idle))
+        annal__keeper_wake(&store->keeper.alarm);
     return status;
 }
 
 void annal__keeper_task_remove(annal_store *store, void *arg)
 {
     struct keeper *keeper = &store->keeper;
-    if (annal__store_check(store, NULL) < 0)
+    if (annal__context_check(&store->context, NULL) < 0)
         return;
     pthread_mutex_lock(&keeper->round);
     for (size_t i = 0; i < keeper->task_count; i++) {
@@ -394,7 +397,7 @@ void annal__keeper_task_remove(annal_store *store, void *arg)
             continue;
         keeper->is_last_run = true;
         if (!gives_way(keeper, &keeper->tasks[i]))
-            run_task(store, &keeper->tasks[i], annal__store_now_us(store));
+            run_task(store, &keeper->tasks[i], annal__context_now_us(&store->context));
         keeper->is_last_run = false;
         keeper->task_count--;
         memmove(&keeper->tasks[i], &keeper->tasks[i + 1],
@@ -403,6 +406,6 @@ void annal__keeper_task_remove(annal_store *store, void *arg)
     }
     pthread_mutex_unlock(&keeper->round);
     /* another task of the same name may be due now: wake the keeper */
-    if (atomic_load(&keeper->idle))
-        annal__keeper_wake(store);
+    if (atomic_load(&keeper->alarm.idle))
+        annal__keeper_wake(&store->keeper.alarm);
 }

@@ -2,6 +2,7 @@
 #include "journal/layout.h"
 
 #include "journal/base/error.h"
+#include "journal/store.h"
 #include "journal/sys/say.h"
 
 #include <errno.h>
@@ -22,22 +23,23 @@ static const char *const later[] = {"artifacts", "cursors",   "leases",
  */
 static annal_status make_directory(const annal_store *store, annal_error *err)
 {
-    const struct io *io = store->io;
+    const struct io *io = store->context.io;
     struct stat found;
-    if (io->stat(io->arg, store->path, &found) == 0)
+    if (io->stat(io->arg, store->context.path, &found) == 0)
         return ANNAL_OK;
-    char *slash = strrchr(store->path, '/');
+    char *slash = strrchr(store->context.path, '/');
     bool parent_missing = false;
-    if (slash > store->path) {
+    if (slash > store->context.path) {
         *slash = '\0';
-        parent_missing = io->stat(io->arg, store->path, &found) < 0 && errno == ENOENT;
+        parent_missing = io->stat(io->arg, store->context.path, &found) < 0 && errno == ENOENT;
         *slash = '/';
     }
     if (parent_missing)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
                            "create store %.200s: directory %.*s does not exist; create it first",
-                           store->path, (int)(slash - store->path), store->path);
-    return annal__io_make_private_dir(io, store->path, err);
+                           store->context.path, (int)(slash - store->context.path),
+                           store->context.path);
+    return annal__io_make_private_dir(io, store->context.path, err);
 }
 
 /* Refuse a store one of whose directories is a symbolic link: files outside the store would be
@@ -48,9 +50,10 @@ static annal_status refuse_links(const annal_store *store, annal_error *err)
     struct stat found;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status == ANNAL_OK && i < sizeof later / sizeof *later; i++) {
-        status = annal__store_path(store, &path, later[i], "", err);
-        if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &found) == 0)
-            status = annal__io_check_dir(store->io, path.ptr, EEXIST, err);
+        status = annal__context_path(&store->context, &path, later[i], "", err);
+        if (status == ANNAL_OK &&
+            store->context.io->stat(store->context.io->arg, path.ptr, &found) == 0)
+            status = annal__io_check_dir(store->context.io, path.ptr, EEXIST, err);
     }
     annal__buf_done(&path);
     return status;
@@ -59,18 +62,18 @@ static annal_status refuse_links(const annal_store *store, annal_error *err)
 annal_status annal__layout_make(const annal_store *store, annal_error *err)
 {
     struct buf path = {0};
-    const struct io *io = store->io;
+    const struct io *io = store->context.io;
     bool made = false;
     annal_status status = make_directory(store, err);
     for (size_t i = 0; status == ANNAL_OK && i < sizeof directories / sizeof *directories; i++) {
-        status = annal__store_path(store, &path, directories[i], "", err);
+        status = annal__context_path(&store->context, &path, directories[i], "", err);
         if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0770) == 0)
             made = true;
         else if (status == ANNAL_OK)
             status = annal__io_check_dir(io, path.ptr, errno, err);
     }
     if (status == ANNAL_OK && made)
-        status = annal__io_sync_dir(io, store->path, err);
+        status = annal__io_sync_dir(io, store->context.path, err);
     if (status == ANNAL_OK)
         status = refuse_links(store, err);
     annal__buf_done(&path);
@@ -81,12 +84,13 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
 {
     struct buf path = {0};
     struct stat found = {0};
-    annal_status status = annal__store_path(store, &path, "events", "", err);
-    int failed = status == ANNAL_OK ? store->io->stat(store->io->arg, path.ptr, &found) : 0;
+    annal_status status = annal__context_path(&store->context, &path, "events", "", err);
+    int failed =
+        status == ANNAL_OK ? store->context.io->stat(store->context.io->arg, path.ptr, &found) : 0;
     if (failed < 0 && errno != ENOENT && errno != ENOTDIR)
-        status = annal__fail_errno(err, "cannot open store %s", store->path);
+        status = annal__fail_errno(err, "cannot open store %s", store->context.path);
     else if (status == ANNAL_OK && !S_ISDIR(found.st_mode))
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "no store at %s", store->path);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "no store at %s", store->context.path);
     annal__buf_done(&path);
     return status;
 }
@@ -94,13 +98,13 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
 annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err)
 {
     struct io_space space;
-    if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-        return annal__fail_errno(err, "cannot examine the filesystem of %s", store->path);
+    if (store->context.io->space(store->context.io->arg, store->events_dir, &space) < 0)
+        return annal__fail_errno(err, "cannot examine the filesystem of %s", store->context.path);
     if (store->keep_free_bytes == 0) {
         uint64_t part = space.total_bytes / FREE_RESERVE_PART;
         store->keep_free_bytes = part > 0 && part < FREE_RESERVE_BYTES ? part : FREE_RESERVE_BYTES;
     }
-    if (store->read_only || store->unsafe_filesystem)
+    if (store->context.read_only || store->unsafe_filesystem)
         return ANNAL_OK;
     const char *shared = annal__io_shared_filesystem(space.fs_type);
     if (shared != NULL)
@@ -109,7 +113,7 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
                            "can be read there. To write, put the store on a local disk (for a "
                            "container: in a named volume), or give --unsafe-filesystem, which "
                            "promises nothing after a crash or beside another process",
-                           store->path, shared);
+                           store->context.path, shared);
     return ANNAL_OK;
 }
 
@@ -119,14 +123,14 @@ static annal_status write_version(const annal_store *store, const char *path, an
 {
     char text[16];
     int length = snprintf(text, sizeof text, "%d\n", STORE_VERSION);
-    int fd = store->io->open(store->io->arg, path, O_WRONLY | O_CREAT, 0660);
-    if (fd < 0 || annal__io_write_all(store->io, fd, text, (size_t)length, 0) < 0) {
+    int fd = store->context.io->open(store->context.io->arg, path, O_WRONLY | O_CREAT, 0660);
+    if (fd < 0 || annal__io_write_all(store->context.io, fd, text, (size_t)length, 0) < 0) {
         annal_status status = annal__fail_errno(err, "cannot write %s", path);
         if (fd >= 0)
-            store->io->close(store->io->arg, fd);
+            store->context.io->close(store->context.io->arg, fd);
         return status;
     }
-    store->io->close(store->io->arg, fd);
+    store->context.io->close(store->context.io->arg, fd);
     return ANNAL_OK;
 }
 
@@ -136,34 +140,34 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
     struct buf path = {0};
     char text[16] = {0};
     int fd = -1;
-    annal_status status = annal__store_path(store, &path, "locks", "version", err);
+    annal_status status = annal__context_path(&store->context, &path, "locks", "version", err);
     if (status < 0)
         goto done;
-    fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+    fd = store->context.io->open(store->context.io->arg, path.ptr, O_RDONLY, 0);
     if (fd < 0 && errno == ENOENT) {
-        if (!store->read_only)
+        if (!store->context.read_only)
             status = write_version(store, path.ptr, err);
         goto done;
     }
-    if (fd < 0 || annal__io_read_full(store->io, fd, text, sizeof text - 1, 0) < 0) {
+    if (fd < 0 || annal__io_read_full(store->context.io, fd, text, sizeof text - 1, 0) < 0) {
         status = annal__fail_errno(err, "cannot read %s", path.ptr);
         goto done;
     }
     long version = strtol(text, NULL, 10);
-    if (version > STORE_VERSION && store->read_only)
+    if (version > STORE_VERSION && store->context.read_only)
         annal__say(store, ANNAL_LOG_WARNING,
                    "store %s has format version %ld, but this library supports version %d: this "
                    "library reads only the parts that it understands",
-                   store->path, version, STORE_VERSION);
+                   store->context.path, version, STORE_VERSION);
     else if (version > STORE_VERSION)
         status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                              "store %s has format version %ld, but this library writes version %d: "
                              "the store can be opened for reading only",
-                             store->path, version, STORE_VERSION);
+                             store->context.path, version, STORE_VERSION);
 
 done:
     if (fd >= 0)
-        store->io->close(store->io->arg, fd);
+        store->context.io->close(store->context.io->arg, fd);
     annal__buf_done(&path);
     return status;
 }
@@ -171,9 +175,10 @@ done:
 annal_status annal__layout_open_events(annal_store *store, annal_error *err)
 {
     struct buf path = {0};
-    annal_status status = annal__store_path(store, &path, "events", "", err);
+    annal_status status = annal__context_path(&store->context, &path, "events", "", err);
     if (status == ANNAL_OK) {
-        store->events_dir = store->io->open(store->io->arg, path.ptr, O_RDONLY | O_DIRECTORY, 0);
+        store->events_dir =
+            store->context.io->open(store->context.io->arg, path.ptr, O_RDONLY | O_DIRECTORY, 0);
         if (store->events_dir < 0)
             status = annal__fail_errno(err, "cannot open %s", path.ptr);
     }

@@ -3,7 +3,7 @@
 #ifndef JOURNAL_LAYOUT_H
 #define JOURNAL_LAYOUT_H
 
-#include "journal/store.h"
+#include <annal/store.h>
 
 /* Return ANNAL_ERR_NOTFOUND unless the path has a directory events/. */
 annal_status annal__layout_find(const annal_store *store, annal_error *err);

@@ -43,7 +43,7 @@ static annal_status lease_path(const annal_store *store, annal_slice session, st
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
-    return annal__store_path(store, out, LEASES, name, err);
+    return annal__context_path(&store->context, out, LEASES, name, err);
 }
 
 static annal_status find_boot(char out[BOOT_BYTES], annal_error *err)
@@ -83,7 +83,7 @@ static annal_status parse(char *line, annal_lease *out, annal_error *err)
 static annal_status read_line(annal_store *store, const char *path, char line[LINE_BYTES_MAX],
                               annal_error *err)
 {
-    const struct io *io = store->io;
+    const struct io *io = store->context.io;
     int fd = io->open(io->arg, path, O_RDONLY, 0);
     if (fd < 0 && errno == ENOENT)
         return ANNAL_ERR_NOTFOUND;
@@ -170,9 +170,9 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
     struct buf path = {0};
     annal_status status = find_boot(boot, err);
     if (status == ANNAL_OK)
-        status = annal__store_path(store, &path, LEASES, "", err);
+        status = annal__context_path(&store->context, &path, LEASES, "", err);
     if (status == ANNAL_OK)
-        status = annal__io_make_dir(store->io, path.ptr, err);
+        status = annal__io_make_dir(store->context.io, path.ptr, err);
     if (status == ANNAL_OK)
         status = lease_path(store, session, &path, err);
     if (status == ANNAL_OK) {
@@ -180,7 +180,7 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
         int len = snprintf(line, sizeof line, "%d %" PRIu64 " %" PRId64 " %" PRIu32 " %s %s\n",
                            lease->shared ? 2 : 1, lease->epoch, ends ? lease->until_us : 0,
                            lease->shared ? 0 : lease->seconds, boot, lease->giver);
-        status = annal__io_publish_file(store->io, path.ptr, line, (size_t)len, err);
+        status = annal__io_publish_file(store->context.io, path.ptr, line, (size_t)len, err);
     }
     annal__buf_done(&path);
     return status;
@@ -227,16 +227,16 @@ static annal_status renew_held(annal_store *store, annal_slice session, uint64_t
 annal_status annal_lease_renew(annal_store *store, annal_slice session, uint64_t epoch,
                                int64_t until_us, annal_error *err)
 {
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__filelock_take(store, &store->structure_lock, annal__store_deadline(store),
-                                      0, err);
+        status = annal__filelock_take(&store->context, &store->structure_lock,
+                                      annal__context_deadline(&store->context), 0, err);
     if (status < 0)
         return status;
     status = renew_held(store, session, epoch, until_us, err);
-    annal__filelock_drop(store, &store->structure_lock);
+    annal__filelock_drop(&store->context, &store->structure_lock);
     return status;
 }
 
@@ -245,14 +245,14 @@ annal_status annal_lease_renew(annal_store *store, annal_slice session, uint64_t
 static annal_status make_longer(annal_store *store, annal_slice session, const annal_lease *lease,
                                 bool *out_done, annal_error *err)
 {
-    annal_status status =
-        annal__filelock_take(store, &store->structure_lock, annal__store_deadline(store), 0, err);
+    annal_status status = annal__filelock_take(&store->context, &store->structure_lock,
+                                               annal__context_deadline(&store->context), 0, err);
     if (status < 0)
         return status;
     status = compare(store, session, lease, out_done, err);
     if (status == ANNAL_OK && *out_done)
         status = write_lease(store, session, lease, err);
-    annal__filelock_drop(store, &store->structure_lock);
+    annal__filelock_drop(&store->context, &store->structure_lock);
     return status;
 }
 
@@ -261,7 +261,7 @@ annal_status annal_lease_set(annal_store *store, annal_slice session, const anna
 {
     struct change change;
     bool done = false, longer = false;
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status < 0)
@@ -288,7 +288,8 @@ annal_status annal__lease_forget(annal_store *store, annal_slice session, annal_
 {
     struct buf path = {0};
     annal_status status = lease_path(store, session, &path, err);
-    if (status == ANNAL_OK && store->io->unlink(store->io->arg, path.ptr) < 0 && errno != ENOENT)
+    if (status == ANNAL_OK && store->context.io->unlink(store->context.io->arg, path.ptr) < 0 &&
+        errno != ENOENT)
         status = annal__fail_errno(err, "cannot remove %s", path.ptr);
     annal__buf_done(&path);
     return status;
@@ -316,9 +317,9 @@ annal_status annal_lease_sessions(annal_store *store, annal_session_fn fn, void 
 {
     struct buf path = {0};
     struct walk walk = {fn, arg, 0};
-    annal_status status = annal__store_path(store, &path, LEASES, "", err);
+    annal_status status = annal__context_path(&store->context, &path, LEASES, "", err);
     if (status == ANNAL_OK) {
-        int listed = store->io->list(store->io->arg, path.ptr, visit, &walk);
+        int listed = store->context.io->list(store->context.io->arg, path.ptr, visit, &walk);
         if (walk.answer != 0)
             status = (annal_status)walk.answer;
         else if (listed < 0 && errno != ENOENT)

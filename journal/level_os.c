@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/session_file.h"
+#include "journal/store.h"
 
 /* Maximum number of a session's bytes of level os that annal_sync() writes to the log; for more
  * bytes, syncing the journal is cheaper. */
@@ -136,7 +137,7 @@ static annal_status say_and_leave(annal_store *store, struct session *session, b
     struct group *group = NULL;
     annal_status status = say(store, session, carry, true, &group, err);
     if (status == ANNAL_OK)
-        annal__commit_leave(store, group);
+        annal__commit_leave(&store->commit, group);
     return status;
 }
 
@@ -262,7 +263,7 @@ static annal_status sync_directly(annal_store *store, bool *out_missed, annal_er
 {
     struct sync sync = {.store = store};
     pthread_mutex_lock(&store->checkpoint_lock);
-    annal_status status = annal__session_each(store, collect, &sync, err);
+    annal_status status = annal__session_each(&store->sessions, collect, &sync, err);
     if (status == ANNAL_OK)
         status = annal__checkpoint_journals(store, sync.files, sync.file_count, err);
     /* Sync the directory events/ before put_back(), which frees the bytes that are durable now. */
@@ -286,11 +287,11 @@ annal_status annal__level_os_sync(annal_store *store, annal_error *err)
     bool missed;
     do {
         missed = false;
-        if (atomic_load(&store->loose_sessions) > 0)
-            status = annal__session_each(store, carry_if_few, store, err);
+        if (atomic_load(&store->sessions.loose) > 0)
+            status = annal__session_each(&store->sessions, carry_if_few, store, err);
         if (status == ANNAL_OK)
             status = annal__commit_flush(store, err);
-        if (status == ANNAL_OK && atomic_load(&store->loose_sessions) > 0)
+        if (status == ANNAL_OK && atomic_load(&store->sessions.loose) > 0)
             status = sync_directly(store, &missed, err);
     } while (status == ANNAL_OK && missed);
     return status;

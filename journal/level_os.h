@@ -29,7 +29,7 @@
 #ifndef JOURNAL_LEVEL_OS_H
 #define JOURNAL_LEVEL_OS_H
 
-#include "journal/store.h"
+#include "journal/session.h"
 
 /*
  * Write a mark to the log (the session's journal may contain events of level os after it), and wait

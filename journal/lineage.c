@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/lineage.h"
 
@@ -53,14 +54,14 @@ annal_status annal__lineage_open_journal(annal_store *store, annal_slice session
     const struct codec *codec = NULL;
     struct scan scan;
     int fd = -1;
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__store_journal_open(store, session, &fd, &codec, err);
+        status = annal__store_journal_open(&store->context, session, &fd, &codec, err);
     if (status < 0)
         return status;
-    annal__scan_init(&scan, store->io, fd, codec);
+    annal__scan_init(&scan, store->context.io, fd, codec);
     scan.tables = &store->seek_tables;
     status = read_origin(&scan, session, out_origin, err);
     if (status < 0) {

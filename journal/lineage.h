@@ -23,7 +23,6 @@
 #define JOURNAL_LINEAGE_H
 
 #include "journal/scan.h"
-#include "journal/store.h"
 
 /* The values in the header of a journal: its file ids, its time of creation, and, for a fork, the
  * parent session and the fork point. */

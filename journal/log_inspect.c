@@ -22,12 +22,13 @@
  */
 static bool is_free(annal_store *store, struct log *log)
 {
-    bool locked = !store->read_only && annal__filelock_try(store, &store->claim_lock, NULL) == 0;
-    bool got = store->io->flock(store->io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
+    bool locked = !store->context.read_only &&
+                  annal__filelock_try(&store->context, &store->claim_lock, NULL) == 0;
+    bool got = store->context.io->flock(store->context.io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
     if (got)
-        (void)store->io->flock(store->io->arg, log->fd, LOCK_UN);
+        (void)store->context.io->flock(store->context.io->arg, log->fd, LOCK_UN);
     if (locked)
-        annal__filelock_drop(store, &store->claim_lock);
+        annal__filelock_drop(&store->context, &store->claim_lock);
     return got;
 }
 
@@ -36,11 +37,12 @@ static void look_at_list(annal_store *store, struct log *log, annal__log_info *i
     struct buf path = {0};
     struct held held = {.fd = -1};
     struct stat file;
-    if (annal__slot_path(store, &path, "locks", info->number, NULL) < 0 || store->read_only ||
-        annal__held_open(store->io, path.ptr, false, &held, NULL) < 0 ||
-        store->io->fstat(store->io->arg, log->fd, &file) < 0)
+    if (annal__slot_path(&store->context, &path, "locks", info->number, NULL) < 0 ||
+        store->context.read_only ||
+        annal__held_open(store->context.io, path.ptr, false, &held, NULL) < 0 ||
+        store->context.io->fstat(store->context.io->arg, log->fd, &file) < 0)
         goto done;
-    if (!annal__held_is_for(&held, store->boot, &file))
+    if (!annal__held_is_for(&held, store->context.boot, &file))
         goto done;
     info->pid = held.header->pid;
     for (uint32_t i = 0; i < annal__held_entries(&held); i++)
@@ -82,11 +84,11 @@ static annal_status look_at_log(annal_store *store, uint32_t number, annal__log_
     struct log log = {.fd = -1};
     struct stat file;
     annal__log_info info = {.number = number};
-    annal_status status = annal__slot_path(store, &path, "commit", number, err);
-    if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) == 0)
+    annal_status status = annal__slot_path(&store->context, &path, "commit", number, err);
+    if (status == ANNAL_OK && store->context.io->stat(store->context.io->arg, path.ptr, &file) == 0)
         info.bytes = (uint64_t)file.st_size;
     if (status == ANNAL_OK)
-        status = annal__log_open(store->io, path.ptr, false, &log, err);
+        status = annal__log_open(store->context.io, path.ptr, false, &log, err);
     if (status == ANNAL_ERR_CORRUPT) {
         info.what = "its first block is damaged: its events cannot be redone";
         status = ANNAL_OK;
@@ -118,9 +120,9 @@ done:
 annal_status annal__log_each(annal_store *store, annal__log_info_fn fn, void *arg, annal_error *err)
 {
     struct slot_list list = {.count = 0};
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status == ANNAL_OK)
-        status = annal__slots_list(store, &list, err);
+        status = annal__slots_list(&store->context, &list, err);
     for (size_t i = 0; i < list.count && status == ANNAL_OK; i++) {
         annal__log_info info;
         status = look_at_log(store, list.numbers[i], &info, err);
@@ -140,20 +142,21 @@ static annal_status look_for_session(annal_store *store, uint32_t number, annal_
     struct log log = {.fd = -1};
     struct held held = {.fd = -1};
     struct stat file;
-    annal_status status = annal__slot_path(store, &path, "commit", number, err);
+    annal_status status = annal__slot_path(&store->context, &path, "commit", number, err);
     if (status == ANNAL_OK)
-        status = annal__slot_path(store, &list, "locks", number, err);
+        status = annal__slot_path(&store->context, &list, "locks", number, err);
     if (status == ANNAL_OK)
-        status = annal__log_open(store->io, path.ptr, false, &log, err);
+        status = annal__log_open(store->context.io, path.ptr, false, &log, err);
     if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
         /* ignore the failure: the log was removed in the meantime, or is damaged, and then no
          * process owns it */
         status = ANNAL_OK;
     if (status < 0 || log.fd < 0 || is_free(store, &log))
         goto done;
-    if (annal__held_open(store->io, list.ptr, false, &held, NULL) < 0 || held.header == NULL ||
-        store->io->fstat(store->io->arg, log.fd, &file) < 0 ||
-        !annal__held_is_for(&held, store->boot, &file))
+    if (annal__held_open(store->context.io, list.ptr, false, &held, NULL) < 0 ||
+        held.header == NULL ||
+        store->context.io->fstat(store->context.io->arg, log.fd, &file) < 0 ||
+        !annal__held_is_for(&held, store->context.boot, &file))
         status = annal__fail(
             err, ANNAL_ERR_BUSY,
             "cannot find the owner of session '%.*s': the process that writes commit log %02" PRIu32
@@ -175,11 +178,11 @@ annal_status annal__log_session_owner(annal_store *store, annal_slice session, u
 {
     struct slot_list list = {.count = 0};
     uint32_t pid = 0;
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__slots_list(store, &list, err);
+        status = annal__slots_list(&store->context, &list, err);
     for (size_t i = 0; i < list.count && status == ANNAL_OK && pid == 0; i++)
         status = look_for_session(store, list.numbers[i], session, &pid, err);
     if (status == ANNAL_OK)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/metrics.h"
 
-#include "journal/store.h"
+#include "journal/context.h"
 #include "journal/sys/metrics.h"
-#include "journal/sys/say.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -77,9 +76,8 @@ static void add_to(_Atomic uint64_t *counter, uint64_t amount)
     atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
 }
 
-void annal__metrics_add(annal_store *store, enum metric metric, uint64_t amount)
+void annal__metrics_add(struct metrics *metrics, enum metric metric, uint64_t amount)
 {
-    struct metrics *metrics = &store->metrics;
     add_to(&metrics->own.counters[metric], amount);
     if (metrics->shared != NULL)
         add_to(&metrics->shared->counters[metric], amount);
@@ -94,28 +92,28 @@ static void record(struct metrics_histogram *histogram, size_t bucket, uint64_t 
         ;
 }
 
-void annal__metrics_record(annal_store *store, enum histogram histogram, uint64_t value)
+void annal__metrics_record(struct metrics *metrics, enum histogram histogram, uint64_t value)
 {
-    struct metrics *metrics = &store->metrics;
     size_t bucket = bucket_of(value);
     record(&metrics->own.histograms[histogram], bucket, value);
     if (metrics->shared != NULL)
         record(&metrics->shared->histograms[histogram], bucket, value);
 }
 
-void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t begun_us)
+void annal__metrics_synced(struct metrics *metrics, enum histogram histogram, int64_t begun_us)
 {
-    int64_t took_us = annal__store_now_us(store) - begun_us;
+    int64_t took_us = annal__context_now_us(metrics->context) - begun_us;
     if (took_us < 0)
         took_us = 0;
-    annal__metrics_add(store, METRIC_SYNCS, 1);
-    annal__metrics_record(store, histogram, (uint64_t)took_us);
+    annal__metrics_add(metrics, METRIC_SYNCS, 1);
+    annal__metrics_record(metrics, histogram, (uint64_t)took_us);
     if (took_us <= SYNC_SLOW_US)
         return;
-    annal__metrics_add(store, METRIC_SLOW_SYNCS, 1);
-    annal__say(store, ANNAL_LOG_WARNING,
-               "a sync of %s took %" PRId64 " ms: the disk is busy or failing",
-               histogram == HISTOGRAM_SYNC_US ? "the commit log" : "a journal", took_us / 1000);
+    annal__metrics_add(metrics, METRIC_SLOW_SYNCS, 1);
+    annal__context_say(metrics->context, ANNAL_LOG_WARNING,
+                       "a sync of %s took %" PRId64 " ms: the disk is busy or failing",
+                       histogram == HISTOGRAM_SYNC_US ? "the commit log" : "a journal",
+                       took_us / 1000);
 }
 
 /* ---- The shared block ---- */
@@ -133,61 +131,65 @@ static bool fill(const struct io *io, int fd)
 }
 
 /* Start counting in a new block; false if the block has the magic of another version (rule 2). */
-static bool begin(const annal_store *store, struct metrics_block *block)
+static bool begin(const struct context *context, struct metrics_block *block)
 {
     uint64_t magic = 0;
     if (atomic_compare_exchange_strong(&block->magic, &magic, METRICS_MAGIC))
-        atomic_store(&block->since_us, store->clock->wall_us(store->clock->arg));
+        atomic_store(&block->since_us, context->clock->wall_us(context->clock->arg));
     return magic == 0 || magic == METRICS_MAGIC;
 }
 
-static void map(annal_store *store, int fd)
+static void map(struct metrics *metrics, int fd)
 {
-    const struct io *io = store->io;
+    const struct io *io = metrics->context->io;
     void *block =
         fill(io, fd) ? io->map_shared(io->arg, fd, sizeof(struct metrics_block)) : MAP_FAILED;
     if (block == MAP_FAILED)
         return;
-    if (begin(store, block))
-        store->metrics.shared = block;
+    if (begin(metrics->context, block))
+        metrics->shared = block;
     else
         io->unmap(io->arg, block, sizeof(struct metrics_block));
 }
 
 /* Copy the present values of the file into the store object, which is open for reading only. */
-static void copy(annal_store *store, int fd)
+static void copy(struct metrics *metrics, int fd)
 {
-    struct metrics_block *own = &store->metrics.own;
-    if (annal__io_read_full(store->io, fd, own, sizeof *own, 0) != (ssize_t)sizeof *own ||
+    struct metrics_block *own = &metrics->own;
+    if (annal__io_read_full(metrics->context->io, fd, own, sizeof *own, 0) !=
+            (ssize_t)sizeof *own ||
         atomic_load(&own->magic) != METRICS_MAGIC)
         memset(own, 0, sizeof *own);
 }
 
-void annal__metrics_open(annal_store *store)
+void annal__metrics_open(struct metrics *metrics)
 {
     struct buf path = {0};
-    const struct io *io = store->io;
+    const struct io *io = metrics->context->io;
     int fd = -1;
-    if (annal__store_path(store, &path, "locks", "metrics", NULL) == ANNAL_OK)
-        fd = io->open(io->arg, path.ptr, store->read_only ? O_RDONLY : O_RDWR | O_CREAT, 0660);
-    if (fd >= 0 && store->read_only)
-        copy(store, fd);
+    if (annal__context_path(metrics->context, &path, "locks", "metrics", NULL) == ANNAL_OK)
+        fd = io->open(io->arg, path.ptr, metrics->context->read_only ? O_RDONLY : O_RDWR | O_CREAT,
+                      0660);
+    if (fd >= 0 && metrics->context->read_only)
+        copy(metrics, fd);
     else if (fd >= 0)
-        map(store, fd);
+        map(metrics, fd);
     if (fd >= 0)
         io->close(io->arg, fd);
     annal__buf_done(&path);
-    if (!store->read_only) {
-        atomic_store(&store->metrics.own.since_us, store->clock->wall_us(store->clock->arg));
-        annal__metrics_add(store, METRIC_OPENS, 1);
+    if (!metrics->context->read_only) {
+        atomic_store(&metrics->own.since_us,
+                     metrics->context->clock->wall_us(metrics->context->clock->arg));
+        annal__metrics_add(metrics, METRIC_OPENS, 1);
     }
 }
 
-void annal__metrics_close(annal_store *store)
+void annal__metrics_close(struct metrics *metrics)
 {
-    if (store->metrics.shared != NULL)
-        store->io->unmap(store->io->arg, store->metrics.shared, sizeof(struct metrics_block));
-    store->metrics.shared = NULL;
+    if (metrics->shared != NULL)
+        metrics->context->io->unmap(metrics->context->io->arg, metrics->shared,
+                                    sizeof(struct metrics_block));
+    metrics->shared = NULL;
 }
 
 /* ---- Reading ---- */
@@ -203,9 +205,9 @@ static annal_histogram histogram_of(const struct metrics_block *block, enum hist
     return histogram;
 }
 
-void annal_store_metrics_get(annal_store *store, annal_metrics_of of, annal_metrics *out_metrics)
+void annal__metrics_read(const struct metrics *metrics, annal_metrics_of of,
+                         annal_metrics *out_metrics)
 {
-    const struct metrics *metrics = &store->metrics;
     const struct metrics_block *block = &metrics->own;
     if (of == ANNAL_METRICS_OF_STORE && metrics->shared != NULL)
         block = metrics->shared;

@@ -12,6 +12,8 @@
 #ifndef JOURNAL_METRICS_H
 #define JOURNAL_METRICS_H
 
+#include "journal/context.h"
+
 #include <annal/metrics.h>
 
 #include <stdatomic.h>
@@ -62,6 +64,7 @@ struct metrics_block {
 };
 
 struct metrics {
+    const struct context *context;
     struct metrics_block own;
     /* block that all processes of the store share, mapped; NULL if it could not be mapped */
     struct metrics_block *shared;
@@ -70,14 +73,18 @@ struct metrics {
 
 /* Begin to count. If the store is open for reading only, read the present values instead. Never
  * fails. */
-void annal__metrics_open(annal_store *store);
-void annal__metrics_close(annal_store *store);
+void annal__metrics_open(struct metrics *metrics);
+void annal__metrics_close(struct metrics *metrics);
 
-void annal__metrics_add(annal_store *store, enum metric metric, uint64_t amount);
-void annal__metrics_record(annal_store *store, enum histogram histogram, uint64_t value);
+void annal__metrics_add(struct metrics *metrics, enum metric metric, uint64_t amount);
+void annal__metrics_record(struct metrics *metrics, enum histogram histogram, uint64_t value);
 
 /* Count and measure a sync that has ended and that began at begun_us (monotonic, microseconds), and
  * warn if it took longer than a second. */
-void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t begun_us);
+void annal__metrics_synced(struct metrics *metrics, enum histogram histogram, int64_t begun_us);
+
+/* Read the counters: annal_store_metrics_get(). */
+void annal__metrics_read(const struct metrics *metrics, annal_metrics_of of,
+                         annal_metrics *out_metrics);
 
 #endif

@@ -66,17 +66,18 @@ static void put_off_look(annal__news *news, int64_t now_us)
 annal_status annal__news_open(annal_store *store, const annal__news_options *options,
                               annal__news **out_news, annal_error *err)
 {
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status < 0)
         return status;
     annal__news *news = annal__zalloc(sizeof *news);
     if (news == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "listen to store %s: out of memory", store->path);
-    int64_t now_us = annal__store_now_us(store);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "listen to store %s: out of memory",
+                           store->context.path);
+    int64_t now_us = annal__context_now_us(&store->context);
     uint32_t look_ms = options == NULL ? 0 : options->look_ms;
     news->store = store;
     news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
-    use_page(news, annal__wakeup_page(store, now_us, true), now_us);
+    use_page(news, annal__wakeup_page(&store->wakeup, now_us, true), now_us);
     /* A page without a single wakeup may be unknown to processes that write already. */
     news->unsure_us = news->ticket == 0 ? WAKEUP_UNSURE_US : 0;
     put_off_look(news, now_us);
@@ -93,7 +94,7 @@ void annal__news_close(annal__news *news)
  * wakeup_page.h). */
 static void follow_page(annal__news *news, int64_t now_us)
 {
-    struct wakeup_page *page = annal__wakeup_page(news->store, now_us, true);
+    struct wakeup_page *page = annal__wakeup_page(&news->store->wakeup, now_us, true);
     if (page == news->page)
         return;
     use_page(news, page, now_us);
@@ -136,10 +137,10 @@ static void look_again(annal__news *news, int64_t now_us)
 
 annal_status annal__news_next(annal__news *news, annal__news_item *out_item, annal_error *err)
 {
-    annal_status status = annal__store_check(news->store, err);
+    annal_status status = annal__context_check(&news->store->context, err);
     if (status < 0)
         return status;
-    int64_t now_us = annal__store_now_us(news->store);
+    int64_t now_us = annal__context_now_us(&news->store->context);
     annal__news_item item = {.kind = find_item(news, now_us)};
     switch (item.kind) {
     case ANNAL_NEWS_SESSION:
@@ -199,18 +200,18 @@ static void sleep_once(annal__news *news, uint32_t value, int64_t until_us, int6
     if (rests)
         annal__futex_wait(&news->interrupts, 0, until_us - now_us);
     else if (annal__wakeup_sleep(page, value, until_us - now_us))
-        choose_rest(news, annal__store_now_us(news->store));
+        choose_rest(news, annal__context_now_us(&news->store->context));
 }
 
 annal_status annal__news_wait(annal__news *news, uint32_t timeout_ms, annal_error *err)
 {
-    annal_status status = annal__store_check(news->store, err);
+    annal_status status = annal__context_check(&news->store->context, err);
     if (status < 0)
         return status;
-    int64_t now_us = annal__store_now_us(news->store);
+    int64_t now_us = annal__context_now_us(&news->store->context);
     int64_t until_us =
         timeout_ms == ANNAL_NO_TIMEOUT ? INT64_MAX : now_us + (int64_t)timeout_ms * 1000;
-    for (;; now_us = annal__store_now_us(news->store)) {
+    for (;; now_us = annal__context_now_us(&news->store->context)) {
         const struct wakeup_page *page = news->page;
         uint32_t value = page == NULL ? 0 : atomic_load(&page->word);
         if (find_item(news, now_us) != 0)
@@ -227,8 +228,8 @@ void annal__news_interrupt(annal__news *news)
     atomic_store(&news->interrupts, 1);
     annal__futex_wake(&news->interrupts);
     /* Wake the listener if it sleeps on the page's word, together with all others. */
-    struct wakeup_page *page =
-        annal__wakeup_page(news->store, annal__store_now_us(news->store), true);
+    struct wakeup_page *page = annal__wakeup_page(
+        &news->store->wakeup, annal__context_now_us(&news->store->context), true);
     if (page == NULL)
         return;
     atomic_fetch_add(&page->word, 1);

@@ -32,7 +32,9 @@
 #ifndef JOURNAL_RECOVER_H
 #define JOURNAL_RECOVER_H
 
-#include "journal/store.h"
+#include "journal/held_list.h"
+#include "journal/log.h"
+#include "journal/session.h"
 
 /*
  * Recover the slot of this log; held is the slot's list, valid or not. ANNAL_OK: nothing in the log

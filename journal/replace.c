@@ -8,6 +8,7 @@
 #include "journal/replace_sweep.h"
 #include "journal/replace_tombstone.h"
 #include "journal/slot.h"
+#include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/delete.h"
 #include "journal/sys/say.h"
@@ -25,17 +26,17 @@ static annal_status put_tombstone(annal_store *store, const char *file, annal_sl
                                   annal_error *err)
 {
     struct buf path = {0};
-    annal_status status = annal__store_path(store, &path, "events", TOMBSTONES, err);
+    annal_status status = annal__context_path(&store->context, &path, "events", TOMBSTONES, err);
     if (status == ANNAL_OK)
-        status = annal__io_make_dir(store->io, path.ptr, err);
+        status = annal__io_make_dir(store->context.io, path.ptr, err);
     /* Another process may have created events/.gone just now, and died before it synced events/. */
     atomic_store(&store->events_dirty, true);
     if (status == ANNAL_OK)
         status = annal__checkpoint_events(store, err);
     if (status == ANNAL_OK)
-        status = annal__replace_tombstone_path(store, file, &path, err);
+        status = annal__replace_tombstone_path(&store->context, file, &path, err);
     if (status == ANNAL_OK)
-        status = annal__io_publish_file(store->io, path.ptr, header.ptr, header.len, err);
+        status = annal__io_publish_file(store->context.io, path.ptr, header.ptr, header.len, err);
     atomic_store(&store->tombstones, true);
     annal__buf_done(&path);
     return status;
@@ -93,7 +94,7 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
     struct frame_header header = {0};
     const struct codec *codec = NULL;
     annal_status status =
-        annal__store_journal_find(search->store, other, &path, &codec, search->err);
+        annal__store_journal_find(&search->store->context, other, &path, &codec, search->err);
     if (status == ANNAL_OK && codec != NULL)
         status =
             annal__replace_read_header(search->store, path.ptr, codec, &line, &header, search->err);
@@ -111,7 +112,8 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
 {
     annal_store *store = change->store;
     annal_slice id = annal__session_id(change->session);
-    annal_status status = annal__store_journal_find(store, id, &change->path, &change->codec, err);
+    annal_status status =
+        annal__store_journal_find(&store->context, id, &change->path, &change->codec, err);
     if (status == ANNAL_OK && change->codec == NULL)
         status =
             annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s'", change->session->id);
@@ -142,7 +144,7 @@ annal_status annal__replace_examine(struct change *change, annal_error *err)
     if (annal_session_info_get(store, id, &change->info, NULL) < 0) {
         change->info = (annal_session_info){.format = change->codec->format};
         memcpy(change->info.session, id.ptr, id.len);
-        if (store->io->stat(store->io->arg, change->path.ptr, &file) == 0)
+        if (store->context.io->stat(store->context.io->arg, change->path.ptr, &file) == 0)
             change->info.bytes = (uint64_t)file.st_size;
     }
     return ANNAL_OK;
@@ -182,7 +184,7 @@ static annal_status remove_journal(struct change *change, annal_error *err)
     annal_status status = annal__replace_put_tombstone(change, err);
     if (status < 0)
         return status;
-    if (store->io->unlink(store->io->arg, change->path.ptr) < 0)
+    if (store->context.io->unlink(store->context.io->arg, change->path.ptr) < 0)
         return annal__fail_errno(err, "cannot delete %s", change->path.ptr);
     atomic_store(&store->events_dirty, true);
     return annal__checkpoint_events(store, err);
@@ -225,7 +227,7 @@ static annal_status delete_files(struct change *change, annal_store *store, anna
     if (status == ANNAL_OK)
         status = delete_journal(change, err);
     /* An interrupted conversion may have left a second journal. */
-    while (status == ANNAL_OK && annal__store_journal_is_double(store, session, NULL)) {
+    while (status == ANNAL_OK && annal__store_journal_is_double(&store->context, session, NULL)) {
         status = look_at_journal(change, err);
         if (status == ANNAL_OK)
             status = delete_journal(change, err);
@@ -245,9 +247,9 @@ annal_status annal__replace_delete_unwiped(annal_store *store, annal_slice sessi
 
 annal_status annal__replace_wipe_logs(annal_store *store, annal_error *err)
 {
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
-        status = annal__slots_wipe(store, annal__store_deadline(store), err);
+        status = annal__slots_wipe(store, annal__context_deadline(&store->context), err);
     return status;
 }
 

@@ -6,7 +6,6 @@
 #include "journal/session_file.h"
 #include "journal/session_own.h"
 #include "journal/store.h"
-#include "journal/sys/seam.h"
 
 /* first pause between two attempts to own the session, in microseconds, doubled each time up to
  * RETRY_US_MOST */
@@ -37,34 +36,35 @@ annal_status annal__replace_claim(struct change *change, annal_store *store, ann
                                   bool sound, annal_error *err)
 {
     *change = (struct change){.store = store, .frame = {.limit = FRAME_ENVELOPE_BYTES}};
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(id, err);
     if (status == ANNAL_OK)
-        status = annal__commit_check(store, err);
+        status = annal__commit_check(&store->commit, err);
     if (status < 0)
         return status;
-    struct session *session = annal__session_get(store, id, err);
+    struct session *session = annal__session_get(&store->sessions, id, err);
     if (session == NULL)
         return ANNAL_ERR_NOMEM;
     change->session = session;
-    change->deadline_us = annal__store_deadline(store);
+    change->deadline_us = annal__context_deadline(&store->context);
     int64_t pause_us = RETRY_US;
     for (;;) {
-        status = annal__filelock_take(store, &store->structure_lock, change->deadline_us, 0, err);
+        status = annal__filelock_take(&store->context, &store->structure_lock, change->deadline_us,
+                                      0, err);
         if (status == ANNAL_OK) {
             status = seize(change, sound, err);
             if (status == ANNAL_OK)
                 return ANNAL_OK;
-            annal__filelock_drop(store, &store->structure_lock);
+            annal__filelock_drop(&store->context, &store->structure_lock);
         }
-        int64_t left_us =
-            annal__store_may_wait(store, change->deadline_us - annal__store_now_us(store));
+        int64_t left_us = annal__context_may_wait(
+            &store->context, change->deadline_us - annal__context_now_us(&store->context));
         if (status != ANNAL_ERR_BUSY || left_us <= 0) {
             change->session = NULL;
             return status;
         }
-        annal__store_wait(store, pause_us < left_us ? pause_us : left_us);
+        annal__context_wait(&store->context, pause_us < left_us ? pause_us : left_us);
         pause_us = pause_us * 2 < RETRY_US_MOST ? pause_us * 2 : RETRY_US_MOST;
     }
 }
@@ -87,10 +87,10 @@ void annal__replace_end(struct change *change)
         return;
     pthread_mutex_lock(&session->lock);
     /* so that the tasks of the keeper examine the session again */
-    session->changed = atomic_fetch_add(&change->store->changes, 1) + 1;
+    session->changed = atomic_fetch_add(&change->store->sessions.changes, 1) + 1;
     annal__session_let_go(change->store, session);
     pthread_mutex_unlock(&session->lock);
-    annal__filelock_drop(change->store, &change->store->structure_lock);
-    annal__wakeup_announce_all(change->store);
-    annal__keeper_wake(change->store);
+    annal__filelock_drop(&change->store->context, &change->store->structure_lock);
+    annal__wakeup_announce_all(&change->store->wakeup);
+    annal__keeper_wake(&change->store->keeper.alarm);
 }

@@ -8,6 +8,7 @@
 #include "journal/replace_tombstone.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/store.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,8 +43,8 @@ static void list_names(annal_store *store, const char *part, const char *prefix,
 {
     struct buf path = {0};
     *out_names = (struct names){.prefix = prefix};
-    if (annal__store_path(store, &path, "events", part, NULL) == ANNAL_OK)
-        (void)store->io->list(store->io->arg, path.ptr, collect, out_names);
+    if (annal__context_path(&store->context, &path, "events", part, NULL) == ANNAL_OK)
+        (void)store->context.io->list(store->context.io->arg, path.ptr, collect, out_names);
     annal__buf_done(&path);
 }
 
@@ -52,8 +53,8 @@ static void remove_name(annal_store *store, const char *part, const char *text)
     struct buf path = {0};
     char name[96];
     snprintf(name, sizeof name, "%s%s%s", part, part[0] == '\0' ? "" : "/", text);
-    if (annal__store_path(store, &path, "events", name, NULL) == ANNAL_OK)
-        (void)store->io->unlink(store->io->arg, path.ptr);
+    if (annal__context_path(&store->context, &path, "events", name, NULL) == ANNAL_OK)
+        (void)store->context.io->unlink(store->context.io->arg, path.ptr);
     annal__buf_done(&path);
 }
 
@@ -83,7 +84,7 @@ annal_status annal__replace_read_header(annal_store *store, const char *path,
                                         const struct codec *codec, struct buf *out,
                                         struct frame_header *out_header, annal_error *err)
 {
-    const struct io *io = store->io;
+    const struct io *io = store->context.io;
     uint64_t h;
     annal__buf_clear(out);
     annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
@@ -105,7 +106,7 @@ annal_status annal__replace_read_header(annal_store *store, const char *path,
 static bool header_at(annal_store *store, annal_slice session, const struct codec *codec,
                       struct buf *path, struct buf *frame, struct frame_header *out_header)
 {
-    return annal__store_journal_path(store, session, codec, path, NULL) == ANNAL_OK &&
+    return annal__context_journal_path(&store->context, session, codec, path, NULL) == ANNAL_OK &&
            annal__replace_read_header(store, path->ptr, codec, frame, out_header, NULL) ==
                ANNAL_OK &&
            frame->len > 0;
@@ -122,8 +123,8 @@ static bool last_seq_at(annal_store *store, annal_slice session, const struct co
 {
     struct buf path = {0};
     struct journal_tail tail;
-    const struct io *io = store->io;
-    annal_status status = annal__store_journal_path(store, session, codec, &path, NULL);
+    const struct io *io = store->context.io;
+    annal_status status = annal__context_journal_path(&store->context, session, codec, &path, NULL);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
     if (fd >= 0) {
         status = annal__scan_tail(io, fd, codec, &tail, NULL);
@@ -157,7 +158,7 @@ static void settle_pair(annal_store *store, annal_slice session)
     }
     if (all && (replaces(&headers[0], &headers[1]) || replaces(&headers[1], &headers[0]))) {
         /* path is now the path of the session's second journal */
-        (void)store->io->unlink(store->io->arg, path.ptr);
+        (void)store->context.io->unlink(store->context.io->arg, path.ptr);
         atomic_store(&store->events_dirty, true);
         (void)annal__store_sync_events(store);
     }
@@ -171,7 +172,7 @@ static void settle_double(annal_store *store, const char *tombstone)
 {
     struct buf path = {0}, frame = {.limit = FRAME_ENVELOPE_BYTES};
     struct frame_header header = {0};
-    if (annal__replace_tombstone_path(store, tombstone, &path, NULL) < 0)
+    if (annal__replace_tombstone_path(&store->context, tombstone, &path, NULL) < 0)
         goto done;
     for (size_t i = 0; i < CODEC_COUNT && frame.len == 0; i++) {
         if (annal__replace_read_header(store, path.ptr, annal__codecs[i], &frame, &header, NULL) <
@@ -193,7 +194,7 @@ void annal__replace_sweep(annal_store *store)
     struct names tombstones, unfinished = {0};
     list_names(store, TOMBSTONES, "", &tombstones);
     bool locked = tombstones.count > 0 &&
-                  annal__filelock_try(store, &store->structure_lock, NULL) == ANNAL_OK;
+                  annal__filelock_try(&store->context, &store->structure_lock, NULL) == ANNAL_OK;
     if (!locked)
         goto done;
     list_names(store, "", ".new-", &unfinished);
@@ -215,7 +216,7 @@ void annal__replace_sweep(annal_store *store)
 
 done:
     if (locked)
-        annal__filelock_drop(store, &store->structure_lock);
+        annal__filelock_drop(&store->context, &store->structure_lock);
     annal__free(tombstones.list);
     annal__free(unfinished.list);
 }

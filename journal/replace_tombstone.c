@@ -3,26 +3,25 @@
 
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
-#include "journal/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-annal_status annal__replace_tombstone_path(const annal_store *store, const char *file,
+annal_status annal__replace_tombstone_path(const struct context *context, const char *file,
                                            struct buf *out, annal_error *err)
 {
     char name[100];
     snprintf(name, sizeof name, TOMBSTONES "/%s", file);
-    return annal__store_path(store, out, "events", name, err);
+    return annal__context_path(context, out, "events", name, err);
 }
 
 /* Read the header in a tombstone; *out_found is false if the tombstone does not exist. */
-static annal_status read_tombstone(const annal_store *store, const char *path, struct buf *out,
+static annal_status read_tombstone(const struct context *context, const char *path, struct buf *out,
                                    bool *out_found, annal_error *err)
 {
-    const struct io *io = store->io;
+    const struct io *io = context->io;
     annal_status status = annal__buf_reserve(out, FRAME_ENVELOPE_BYTES);
     if (status < 0)
         return annal__fail(err, status, "read %s: out of memory", path);
@@ -65,7 +64,7 @@ static annal_status match_tombstone(annal_slice tombstone, const char *path, ann
                        path, ANNAL_FMT(session));
 }
 
-annal_status annal__replace_is_gone(const annal_store *store, annal_slice session,
+annal_status annal__replace_is_gone(const struct context *context, annal_slice session,
                                     const struct codec *codec,
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err)
@@ -74,9 +73,9 @@ annal_status annal__replace_is_gone(const annal_store *store, annal_slice sessio
     char text[FILE_ID_TEXT + 1];
     bool found = false;
     annal__codec_file_id_text(file, text);
-    annal_status status = annal__replace_tombstone_path(store, text, &path, err);
+    annal_status status = annal__replace_tombstone_path(context, text, &path, err);
     if (status == ANNAL_OK)
-        status = read_tombstone(store, path.ptr, &tombstone, &found, err);
+        status = read_tombstone(context, path.ptr, &tombstone, &found, err);
     if (status == ANNAL_OK && !found)
         *out_gone = false;
     else if (status == ANNAL_OK)

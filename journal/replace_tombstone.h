@@ -3,15 +3,13 @@
 #ifndef JOURNAL_REPLACE_TOMBSTONE_H
 #define JOURNAL_REPLACE_TOMBSTONE_H
 
-#include "journal/codec.h"
-
-#include <annal/store.h>
+#include "journal/context.h"
 
 #define TOMBSTONES   ".gone" /* the folder of the tombstones, in events/ */
 #define FILE_ID_TEXT (2 * FRAME_FILE_ID_BYTES)
 
 /* Compose the path of the tombstone of the journal with this file id. */
-annal_status annal__replace_tombstone_path(const annal_store *store, const char *file,
+annal_status annal__replace_tombstone_path(const struct context *context, const char *file,
                                            struct buf *out, annal_error *err);
 
 /*
@@ -19,7 +17,7 @@ annal_status annal__replace_tombstone_path(const annal_store *store, const char 
  * file id. ANNAL_ERR_IO if the tombstone cannot be read, ANNAL_ERR_CORRUPT if its header is
  * damaged.
  */
-annal_status annal__replace_is_gone(const annal_store *store, annal_slice session,
+annal_status annal__replace_is_gone(const struct context *context, annal_slice session,
                                     const struct codec *codec,
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err);

@@ -5,8 +5,6 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/thread.h"
-#include "journal/store.h"
-#include "journal/sys/session_trim.h"
 
 #include <string.h>
 
@@ -51,14 +49,14 @@ void annal__session_doubt(struct session *session)
         loss->doubt_seq = 1;
 }
 
-static struct session *session_new(const annal_store *store, annal_slice id)
+static struct session *session_new(const struct context *context, annal_slice id)
 {
     struct buf path = {0};
     struct session *session = annal__zalloc(sizeof *session);
     if (session == NULL)
         return NULL;
     /* The path is allocated with the suffix of the first codec, which is the longest. */
-    if (annal__store_journal_path(store, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
+    if (annal__context_journal_path(context, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
         session->path = annal__strndup(path.ptr, path.len);
     annal__buf_done(&path);
     memcpy(session->id, id.ptr, id.len);
@@ -77,72 +75,70 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     return session;
 }
 
-/* Return the struct of a session, or NULL if no caller used it yet. sessions_lock is held. */
-static struct session *find_in_bucket(const annal_store *store, size_t bucket, annal_slice id)
+static size_t bucket_of(annal_slice id)
 {
-    struct session *session = store->buckets[bucket];
+    return annal__hash(id.ptr, id.len, 0) % SESSION_BUCKETS;
+}
+
+/* Return the struct of a session, or NULL if no caller used it yet. The lock is held. */
+static struct session *find_in_bucket(const struct session_table *sessions, size_t bucket,
+                                      annal_slice id)
+{
+    struct session *session = sessions->buckets[bucket];
     while (session != NULL &&
            (session->id_bytes != id.len || memcmp(session->id, id.ptr, id.len) != 0))
         session = session->next;
     return session;
 }
 
-struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err)
+struct session *annal__session_find(struct session_table *sessions, annal_slice id)
 {
-    size_t bucket = annal__hash(id.ptr, id.len, 0) % SESSION_BUCKETS;
-    pthread_mutex_lock(&store->sessions_lock);
-    struct session *session = find_in_bucket(store, bucket, id);
+    pthread_mutex_lock(&sessions->lock);
+    struct session *session = find_in_bucket(sessions, bucket_of(id), id);
+    pthread_mutex_unlock(&sessions->lock);
+    return session;
+}
+
+struct session *annal__session_get(struct session_table *sessions, annal_slice id, annal_error *err)
+{
+    size_t bucket = bucket_of(id);
+    pthread_mutex_lock(&sessions->lock);
+    struct session *session = find_in_bucket(sessions, bucket, id);
     if (session == NULL) {
-        session = session_new(store, id);
+        session = session_new(sessions->context, id);
         if (session != NULL) {
-            session->next = store->buckets[bucket];
-            store->buckets[bucket] = session;
-            session->older = store->newest;
-            store->newest = session;
+            session->next = sessions->buckets[bucket];
+            sessions->buckets[bucket] = session;
+            session->older = sessions->newest;
+            sessions->newest = session;
         } else {
             annal__fail(err, ANNAL_ERR_NOMEM, "open session '%.*s': out of memory", ANNAL_FMT(id));
         }
     }
-    pthread_mutex_unlock(&store->sessions_lock);
+    pthread_mutex_unlock(&sessions->lock);
     return session;
 }
 
 /* Structs are never removed, and new structs become the head of the list, so a walk needs the lock
  * only to read the head. */
-annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err)
+annal_status annal__session_each(struct session_table *sessions, session_fn fn, void *arg,
+                                 annal_error *err)
 {
-    pthread_mutex_lock(&store->sessions_lock);
-    struct session *session = store->newest;
-    pthread_mutex_unlock(&store->sessions_lock);
+    pthread_mutex_lock(&sessions->lock);
+    struct session *session = sessions->newest;
+    pthread_mutex_unlock(&sessions->lock);
     annal_status status = ANNAL_OK;
     for (; session != NULL && status >= 0; session = session->older)
         status = fn(arg, session, err);
     return status < 0 ? status : ANNAL_OK;
 }
 
-void annal__session_trim(annal_store *store, annal_slice id)
+void annal__sessions_done(struct session_table *sessions)
 {
-    size_t bucket = annal__hash(id.ptr, id.len, 0) % SESSION_BUCKETS;
-    pthread_mutex_lock(&store->sessions_lock);
-    struct session *session = find_in_bucket(store, bucket, id);
-    pthread_mutex_unlock(&store->sessions_lock);
-    if (session == NULL || pthread_mutex_trylock(&session->lock) != 0)
-        return;
-    if (session->pending == 0 && session->state != SESSION_BUSY) {
-        annal__ids_done(&session->ids);
-        session->ids_loaded = false;
-        if (session->create_logged && session->exists)
-            annal__buf_done(&session->header);
-    }
-    pthread_mutex_unlock(&session->lock);
-}
-
-void annal__sessions_done(annal_store *store)
-{
-    for (struct session *session; (session = store->newest) != NULL;) {
-        store->newest = session->older;
+    for (struct session *session; (session = sessions->newest) != NULL;) {
+        sessions->newest = session->older;
         if (session->fd >= 0)
-            store->io->close(store->io->arg, session->fd);
+            sessions->context->io->close(sessions->context->io->arg, session->fd);
         annal__buf_done(&session->header);
         annal__buf_done(&session->loose);
         annal__ids_done(&session->ids);

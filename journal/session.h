@@ -22,13 +22,13 @@
 #ifndef JOURNAL_SESSION_H
 #define JOURNAL_SESSION_H
 
-#include "journal/base/buf.h"
-#include "journal/codec.h"
+#include "journal/context.h"
 #include "journal/ids.h"
-
-#include <annal/store.h>
+#include "journal/keeper_wake.h"
+#include "journal/metrics.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
@@ -141,12 +141,35 @@ struct session {
     uint64_t written_back;
     struct ids ids;
     bool ids_loaded;
-    /* value of store->changes when the journal was last written, so that tasks find sessions that
-     * changed */
+    /* value of sessions->changes when the journal was last written, so that tasks find sessions
+     * that changed */
     uint64_t changed;
     /* time in us when the journal was last written (monotonic); the journals that were idle longest
      * are closed first */
     int64_t used_us;
+};
+
+#define SESSION_BUCKETS 4096u
+
+/* The sessions that this store object has used. */
+struct session_table {
+    const struct context *context;
+    struct metrics *metrics;
+    struct keeper_alarm *alarm;
+    uint32_t descriptors_max; /* number of journals that may be open */
+
+    pthread_mutex_t lock;
+    /* sessions by the hash of their ids; guarded by lock */
+    struct session *buckets[SESSION_BUCKETS];
+    struct session *newest; /* head of the list of all sessions; guarded by lock */
+    uint32_t open_journals; /* guarded by lock */
+
+    /* number of changes of journals so far; session->changed refers to it */
+    _Atomic uint64_t changes;
+    /* number of sessions with bytes of level os that are not durable (level_os.h) */
+    _Atomic uint32_t loose;
+    /* number of sessions whose journal must be written again (failure.h) */
+    _Atomic uint32_t late;
 };
 
 /* Set the reason why the session refuses appends. The caller holds the session's lock. */
@@ -160,15 +183,20 @@ void annal__session_lose(struct session *session, uint64_t seq);
  * the journal's name. The caller holds the session's lock. */
 void annal__session_doubt(struct session *session);
 
+/* Return the struct of a session, or NULL if no caller used it yet. */
+struct session *annal__session_find(struct session_table *sessions, annal_slice id);
+
 /* Return the struct of a session, which is created at first use and exists until the store is
  * closed. */
-struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err);
+struct session *annal__session_get(struct session_table *sessions, annal_slice id,
+                                   annal_error *err);
 
 /* Call fn for each session that this process has used; fn may lock the session. If fn returns below
  * 0, stop, and return this result. */
 typedef annal_status (*session_fn)(void *arg, struct session *session, annal_error *err);
-annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err);
-void annal__sessions_done(annal_store *store);
+annal_status annal__session_each(struct session_table *sessions, session_fn fn, void *arg,
+                                 annal_error *err);
+void annal__sessions_done(struct session_table *sessions);
 
 annal_slice annal__session_id(const struct session *session);
 

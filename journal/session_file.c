@@ -6,6 +6,7 @@
 #include "journal/checkpoint.h"
 #include "journal/failure_late.h"
 #include "journal/store.h"
+#include "journal/sys/session_trim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +23,11 @@ void annal__session_close_journal(annal_store *store, struct session *session)
 {
     if (session->fd < 0)
         return;
-    store->io->close(store->io->arg, session->fd);
+    store->context.io->close(store->context.io->arg, session->fd);
     session->fd = -1;
-    pthread_mutex_lock(&store->sessions_lock);
-    store->open_journals--;
-    pthread_mutex_unlock(&store->sessions_lock);
+    pthread_mutex_lock(&store->sessions.lock);
+    store->sessions.open_journals--;
+    pthread_mutex_unlock(&store->sessions.lock);
 }
 
 struct eviction {
@@ -55,9 +56,9 @@ static annal_status evict(void *arg, struct session *session, annal_error *err)
 
 static bool has_room(annal_store *store)
 {
-    pthread_mutex_lock(&store->sessions_lock);
-    bool room = store->open_journals < store->descriptors_max;
-    pthread_mutex_unlock(&store->sessions_lock);
+    pthread_mutex_lock(&store->sessions.lock);
+    bool room = store->sessions.open_journals < store->sessions.descriptors_max;
+    pthread_mutex_unlock(&store->sessions.lock);
     return room;
 }
 
@@ -68,8 +69,9 @@ static annal_status make_room(annal_store *store, const struct session *keep, an
     static const int64_t ages_us[] = {1000000, 0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < 2 && status == ANNAL_OK && !has_room(store); i++) {
-        struct eviction eviction = {store, keep, annal__store_now_us(store) - ages_us[i]};
-        status = annal__session_each(store, evict, &eviction, err);
+        struct eviction eviction = {store, keep,
+                                    annal__context_now_us(&store->context) - ages_us[i]};
+        status = annal__session_each(&store->sessions, evict, &eviction, err);
     }
     return status;
 }
@@ -81,30 +83,31 @@ annal_status annal__session_open_journal(annal_store *store, struct session *ses
     annal_status status = has_room(store) ? ANNAL_OK : make_room(store, session, err);
     if (status < 0)
         return status;
-    int fd = store->io->open(store->io->arg, session->path, O_RDWR, 0);
+    int fd = store->context.io->open(store->context.io->arg, session->path, O_RDWR, 0);
     *out_found = fd >= 0;
     if (fd < 0 && errno == ENOENT && create) {
-        fd = store->io->open(store->io->arg, session->path, O_RDWR | O_CREAT | O_EXCL, 0660);
+        fd = store->context.io->open(store->context.io->arg, session->path,
+                                     O_RDWR | O_CREAT | O_EXCL, 0660);
         atomic_store(&store->events_dirty, true);
     }
     if (fd < 0 && errno == ENOENT)
         return ANNAL_OK;
-    if (fd < 0 || store->io->fstat(store->io->arg, fd, &file) < 0) {
+    if (fd < 0 || store->context.io->fstat(store->context.io->arg, fd, &file) < 0) {
         status = annal__fail_errno(err, "cannot open %s", session->path);
         if (fd >= 0)
-            store->io->close(store->io->arg, fd);
+            store->context.io->close(store->context.io->arg, fd);
         return status;
     }
     if (!S_ISREG(file.st_mode)) {
-        store->io->close(store->io->arg, fd);
+        store->context.io->close(store->context.io->arg, fd);
         return annal__fail(err, ANNAL_ERR_INVALID, "%s is not a regular file", session->path);
     }
     session->fd = fd;
     session->device = file.st_dev;
     session->inode = file.st_ino;
-    pthread_mutex_lock(&store->sessions_lock);
-    store->open_journals++;
-    pthread_mutex_unlock(&store->sessions_lock);
+    pthread_mutex_lock(&store->sessions.lock);
+    store->sessions.open_journals++;
+    pthread_mutex_unlock(&store->sessions.lock);
     return ANNAL_OK;
 }
 
@@ -127,8 +130,8 @@ annal_status annal__session_header_new(const annal_store *store, annal_slice ses
                                        const struct codec *codec, struct frame_header *out,
                                        struct buf *frame, uint64_t *out_h, annal_error *err)
 {
-    *out = (struct frame_header){.session = session,
-                                 .created_us = store->clock->wall_us(store->clock->arg)};
+    *out = (struct frame_header){
+        .session = session, .created_us = store->context.clock->wall_us(store->context.clock->arg)};
     if (getrandom(out->file, sizeof out->file, 0) != (ssize_t)sizeof out->file)
         return annal__fail_errno(err, "cannot create an id for the journal of session '%.*s'",
                                  ANNAL_FMT(session));
@@ -172,18 +175,18 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
 
 bool annal__session_is_loose(const annal_store *store, const struct session *session)
 {
-    return atomic_load(&annal__held_entry(&store->slot.held, session->held_index)->loose) != 0;
+    return atomic_load(&annal__held_entry(&store->own_log.held, session->held_index)->loose) != 0;
 }
 
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose)
 {
-    struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
+    struct held_entry *entry = annal__held_entry(&store->own_log.held, session->held_index);
     if (atomic_exchange(&entry->loose, loose ? 1 : 0) == (loose ? 1u : 0u))
         return;
     if (loose)
-        atomic_fetch_add(&store->loose_sessions, 1);
+        atomic_fetch_add(&store->sessions.loose, 1);
     else
-        atomic_fetch_sub(&store->loose_sessions, 1);
+        atomic_fetch_sub(&store->sessions.loose, 1);
 }
 
 void annal__session_drop_loose(struct session *session, size_t bytes)
@@ -204,7 +207,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     if (!late && session->dirty && session->fd >= 0 &&
         annal__store_fdatasync(store, session->fd) < 0) {
         annal__fail_errno(&failure, "cannot sync the journal of session '%s'", session->id);
-        annal__failure_set_late(store, session, LATE_SYNC, &failure);
+        annal__failure_set_late(&store->sessions, session, LATE_SYNC, &failure);
         late = true;
     }
     if (late) {
@@ -239,9 +242,10 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
         return status;
     session->exists = true;
     session->dirty = false;
-    if (session->loose.len > 0 && (annal__io_write_all(store->io, session->fd, session->loose.ptr,
-                                                       session->loose.len, session->logged) < 0 ||
-                                   annal__store_fdatasync(store, session->fd) < 0))
+    if (session->loose.len > 0 &&
+        (annal__io_write_all(store->context.io, session->fd, session->loose.ptr, session->loose.len,
+                             session->logged) < 0 ||
+         annal__store_fdatasync(store, session->fd) < 0))
         return annal__fail_errno(err, "cannot write the journal of session '%s' again",
                                  session->id);
     return ANNAL_OK;
@@ -255,7 +259,8 @@ static annal_status check_place(annal_store *store, const struct session *sessio
 {
     dev_t device;
     ino_t inode;
-    bool found = store->io->identify(store->io->arg, session->path, &device, &inode) == 0;
+    bool found =
+        store->context.io->identify(store->context.io->arg, session->path, &device, &inode) == 0;
     if (!found && errno != ENOENT && errno != ENOTDIR)
         return annal__fail_errno(err, "cannot examine the journal of session '%s'", session->id);
     if (!found || device != session->device || inode != session->inode)
@@ -281,7 +286,8 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
         return annal__fail(err, ANNAL_ERR_UNKNOWN, "the journal of session '%s' was removed",
                            session->id);
     struct stat file = {0};
-    if (!session->exists && found && store->io->fstat(store->io->arg, session->fd, &file) < 0) {
+    if (!session->exists && found &&
+        store->context.io->fstat(store->context.io->arg, session->fd, &file) < 0) {
         status = annal__fail_errno(err, "cannot examine the journal of session '%s'", session->id);
         /* so that the next write opens and examines the journal again */
         annal__session_close_journal(store, session);
@@ -312,13 +318,13 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
         return status;
     if (!session->dirty)
         session->written_back = offset / PAGE_BYTES * PAGE_BYTES;
-    if (annal__io_write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
+    if (annal__io_write_all(store->context.io, session->fd, bytes.ptr, bytes.len, offset) < 0)
         return annal__fail_errno(err, "cannot write the journal of session '%s'", session->id);
     session->exists = true;
     session->dirty = true;
-    session->used_us = annal__store_now_us(store);
-    session->changed = atomic_fetch_add(&store->changes, 1) + 1;
-    annal__metrics_add(store, METRIC_JOURNAL_BYTES, bytes.len);
+    session->used_us = annal__context_now_us(&store->context);
+    session->changed = atomic_fetch_add(&store->sessions.changes, 1) + 1;
+    annal__metrics_add(&store->metrics, METRIC_JOURNAL_BYTES, bytes.len);
     return ANNAL_OK;
 }
 
@@ -331,7 +337,8 @@ annal_status annal__session_write_back(annal_store *store, struct session *sessi
         return ANNAL_OK;
     uint64_t from = session->written_back;
     session->written_back = whole - shift;
-    if (store->io->write_back(store->io->arg, session->fd, from, whole - shift - from) < 0)
+    if (store->context.io->write_back(store->context.io->arg, session->fd, from,
+                                      whole - shift - from) < 0)
         return annal__fail_errno(err, "cannot write the journal of session '%s'", session->id);
     return ANNAL_OK;
 }
@@ -341,7 +348,7 @@ annal_status annal__session_write_back(annal_store *store, struct session *sessi
 void annal__session_let_go(annal_store *store, struct session *session)
 {
     if (!session->unlisted)
-        annal__held_remove(&store->slot.held, session->held_index);
+        annal__held_remove(&store->own_log.held, session->held_index);
     session->unlisted = false;
     atomic_fetch_sub(&store->metrics.sessions_owned, 1);
     session->state = SESSION_FREE;
@@ -355,4 +362,18 @@ bool annal__session_forget(annal_store *store, struct session *session)
     annal__session_close_journal(store, session);
     annal__session_let_go(store, session);
     return true;
+}
+
+void annal__session_trim(annal_store *store, annal_slice id)
+{
+    struct session *session = annal__session_find(&store->sessions, id);
+    if (session == NULL || pthread_mutex_trylock(&session->lock) != 0)
+        return;
+    if (session->pending == 0 && session->state != SESSION_BUSY) {
+        annal__ids_done(&session->ids);
+        session->ids_loaded = false;
+        if (session->create_logged && session->exists)
+            annal__buf_done(&session->header);
+    }
+    pthread_mutex_unlock(&session->lock);
 }

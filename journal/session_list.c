@@ -17,12 +17,12 @@
 
 const char *annal_store_path(const annal_store *store)
 {
-    return store->path;
+    return store->context.path;
 }
 
 bool annal__session_list_is_read_only(const annal_store *store)
 {
-    return store->read_only;
+    return store->context.read_only;
 }
 
 struct name {
@@ -193,7 +193,8 @@ static bool is_next_right(const struct look *look, size_t i)
     annal_slice session = session_at(names, &names->list[i]);
     bool right = i + 1 < names->count &&
                  annal__slice_same(session_at(names, &names->list[i + 1]), session) &&
-                 annal__store_journal_find(look->store, session, &path, &codec, NULL) == ANNAL_OK &&
+                 annal__store_journal_find(&look->store->context, session, &path, &codec, NULL) ==
+                     ANNAL_OK &&
                  codec == names->list[i + 1].codec;
     annal__buf_done(&path);
     return right;
@@ -241,12 +242,12 @@ static annal_status list_sessions(annal_store *store, bool is_reporting, annal_s
     struct buf path = {0};
     struct names names = {.store = store, .is_reporting = is_reporting};
     struct look look = {0};
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status == ANNAL_OK)
-        status = annal__store_path(store, &path, "events", "", err);
+        status = annal__context_path(&store->context, &path, "events", "", err);
     if (status < 0)
         goto done;
-    if (store->io->list(store->io->arg, path.ptr, collect_name, &names) < 0) {
+    if (store->context.io->list(store->context.io->arg, path.ptr, collect_name, &names) < 0) {
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
         goto done;
     }
@@ -258,7 +259,7 @@ static annal_status list_sessions(annal_store *store, bool is_reporting, annal_s
         goto done;
     make_keys(&names);
     qsort_r(names.list, names.count, sizeof *names.list, compare_names, &names);
-    look = (struct look){store, store->io, path.ptr, &names, 0, names.count, {0}};
+    look = (struct look){store, store->context.io, path.ptr, &names, 0, names.count, {0}};
     if (names.count >= NAMES_MANY)
         look_at_all(&look);
     status = visit_names(&look, fn, arg, err);
@@ -289,14 +290,14 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
     const struct codec *codec = NULL;
     struct journal_tail tail;
     int fd = -1;
-    annal_status status = annal__store_check(store, err);
+    annal_status status = annal__context_check(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
-        status = annal__store_journal_open(store, session, &fd, &codec, err);
+        status = annal__store_journal_open(&store->context, session, &fd, &codec, err);
     if (status < 0)
         return status;
-    status = annal__scan_tail(store->io, fd, codec, &tail, err);
+    status = annal__scan_tail(store->context.io, fd, codec, &tail, err);
     if (status < 0) {
         annal__error_context(err, "session '%.*s'", ANNAL_FMT(session));
         goto done;
@@ -326,7 +327,7 @@ annal_status annal_session_info_get(annal_store *store, annal_slice session,
     *out_info = info;
 
 done:
-    store->io->close(store->io->arg, fd);
+    store->context.io->close(store->context.io->arg, fd);
     return status;
 }
 
@@ -352,9 +353,9 @@ static annal_status visit_changed(void *arg, struct session *session, annal_erro
 uint64_t annal__session_list_changed(annal_store *store, uint64_t since, annal_session_fn fn,
                                      void *arg)
 {
-    uint64_t now = atomic_load(&store->changes);
+    uint64_t now = atomic_load(&store->sessions.changes);
     if (now == since)
         return now;
     struct changed_walk walk = {since, fn, arg};
-    return annal__session_each(store, visit_changed, &walk, NULL) < 0 ? since : now;
+    return annal__session_each(&store->sessions, visit_changed, &walk, NULL) < 0 ? since : now;
 }

@@ -9,6 +9,7 @@
 #include "journal/scan.h"
 #include "journal/session_file.h"
 #include "journal/slot.h"
+#include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/inspect.h"
 #include "journal/torn_tail.h"
@@ -27,12 +28,14 @@
 static uint64_t look_of(const annal_store *store, const struct session *session, uint64_t end)
 {
     struct stat file;
-    if (store->io->fstat(store->io->arg, session->fd, &file) < 0 || (uint64_t)file.st_size != end)
+    if (store->context.io->fstat(store->context.io->arg, session->fd, &file) < 0 ||
+        (uint64_t)file.st_size != end)
         return 0;
     const int64_t facts[] = {(int64_t)file.st_dev, (int64_t)file.st_ino, file.st_size,
                              file.st_mtim.tv_sec,  file.st_mtim.tv_nsec, file.st_ctim.tv_sec,
                              file.st_ctim.tv_nsec};
-    return annal__hash(facts, sizeof facts, annal__hash(store->boot, sizeof store->boot, 0));
+    return annal__hash(facts, sizeof facts,
+                       annal__hash(store->context.boot, sizeof store->context.boot, 0));
 }
 
 /*
@@ -44,14 +47,14 @@ static void note_whole(const annal_store *store, const struct session *session)
 {
     uint64_t whole = 0;
     struct stat file;
-    if (store->io->fstat(store->io->arg, session->fd, &file) == 0) {
+    if (store->context.io->fstat(store->context.io->arg, session->fd, &file) == 0) {
         struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file.st_mtim};
         times[1].tv_sec -= times[1].tv_nsec == 0;
         times[1].tv_nsec = (times[1].tv_nsec == 0 ? 1000000000 : times[1].tv_nsec) - 1;
-        if (store->io->futimens(store->io->arg, session->fd, times) == 0)
+        if (store->context.io->futimens(store->context.io->arg, session->fd, times) == 0)
             whole = look_of(store, session, session->end);
     }
-    atomic_store(&annal__held_entry(&store->slot.held, session->held_index)->whole, whole);
+    atomic_store(&annal__held_entry(&store->own_log.held, session->held_index)->whole, whole);
 }
 
 /* Return the ts of the last event that a fork shares with its parent, in microseconds; INT64_MIN if
@@ -70,7 +73,8 @@ static int64_t fork_ts(annal_store *store, annal_slice session, uint64_t fork_se
 static annal_status continue_journal(annal_store *store, struct session *session, annal_error *err)
 {
     struct journal_tail tail;
-    annal_status status = annal__scan_tail(store->io, session->fd, session->codec, &tail, err);
+    annal_status status =
+        annal__scan_tail(store->context.io, session->fd, session->codec, &tail, err);
     if (status < 0) {
         annal__error_context(err, "session '%s'", session->id);
         return status;
@@ -101,7 +105,7 @@ static annal_status continue_journal(annal_store *store, struct session *session
         return annal__session_begin(store, session, session->codec, err);
     /* Sync the journal, which may have been copied into the store and never synced, unless its
      * state is one that the held list has noted. */
-    if (!annal__held_has_note(&store->slot.held, look_of(store, session, tail.end)) &&
+    if (!annal__held_has_note(&store->own_log.held, look_of(store, session, tail.end)) &&
         annal__store_fdatasync(store, session->fd) < 0)
         return annal__fail_errno(err, "cannot sync the journal of session '%s'", session->id);
     memcpy(session->file, tail.header.file, sizeof session->file);
@@ -122,16 +126,16 @@ static annal_status find_journal(annal_store *store, struct session *session, an
     struct buf path = {0};
     const struct codec *codec = NULL;
     annal_slice id = annal__session_id(session);
-    annal_status status = annal__store_journal_find(store, id, &path, &codec, err);
+    annal_status status = annal__store_journal_find(&store->context, id, &path, &codec, err);
     annal__buf_done(&path);
     if (status < 0)
         return status;
     annal__session_set_codec(session, codec == NULL ? store->codec : codec);
-    if (codec == NULL || !annal__store_journal_is_double(store, id, codec))
+    if (codec == NULL || !annal__store_journal_is_double(&store->context, id, codec))
         return ANNAL_OK;
     /* if an interrupted conversion left two journals, one is removed */
     annal__replace_sweep(store);
-    if (annal__store_journal_is_double(store, id, codec))
+    if (annal__store_journal_is_double(&store->context, id, codec))
         return annal__fail(
             err, ANNAL_ERR_CORRUPT,
             "session '%s' has two journals, one in each format: the session stays readable but "
@@ -183,7 +187,7 @@ static annal_status refuse_taken(annal_store *store, const struct session *sessi
     char name[HOLDER_BYTES];
     uint32_t pid = 0;
     if (annal__log_session_owner(store, annal__session_id(session), &pid, NULL) == ANNAL_OK &&
-        pid != 0 && pid != (uint32_t)store->pid)
+        pid != 0 && pid != (uint32_t)store->context.pid)
         return annal__fail(err, ANNAL_ERR_BUSY,
                            "session '%s' is in use by %s, and another thread of this process waits "
                            "for the session",
@@ -197,14 +201,15 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
                                 annal_error *err)
 {
     while (session->state == SESSION_BUSY) {
-        if (annal__store_wait_on(store, &session->moved, &session->lock, deadline_us) < 0)
+        if (annal__context_wait_on(&store->context, &session->moved, &session->lock, deadline_us) <
+            0)
             return refuse_taken(store, session, err);
     }
     if (session->state == SESSION_OWNED)
         return ANNAL_OK;
 
     session->state = SESSION_BUSY;
-    int64_t yield_us = session->yield_until_us - annal__store_now_us(store);
+    int64_t yield_us = session->yield_until_us - annal__context_now_us(&store->context);
     pthread_mutex_unlock(&session->lock);
     if (yield_us > 0) {
         _Atomic uint32_t never = 0;
@@ -217,7 +222,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
     if (status == ANNAL_ERR_LIMIT) {
         /* Checkpoint once for all sessions, instead of once for each session that is released. */
         (void)annal__commit_rotate(store, NULL);
-        (void)annal__session_each(store, release_if_idle, store, NULL);
+        (void)annal__session_each(&store->sessions, release_if_idle, store, NULL);
         status = annal__slot_take(store, id, deadline_us, &held_index, err);
     }
     pthread_mutex_lock(&session->lock);
@@ -231,9 +236,9 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
     } else {
         annal__session_close_journal(store, session);
         if (taken)
-            annal__held_remove(&store->slot.held, held_index);
+            annal__held_remove(&store->own_log.held, held_index);
         session->state = SESSION_FREE;
-        annal__metrics_add(store, METRIC_REFUSED_OPENS, 1);
+        annal__metrics_add(&store->metrics, METRIC_REFUSED_OPENS, 1);
     }
     pthread_cond_broadcast(&session->moved);
     return status;
@@ -244,7 +249,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
 bool annal__session_is_wanted(annal_store *store, const struct session *session)
 {
     return session->state == SESSION_OWNED &&
-           atomic_load(&annal__held_entry(&store->slot.held, session->held_index)->word) ==
+           atomic_load(&annal__held_entry(&store->own_log.held, session->held_index)->word) ==
                HELD_WANTED;
 }
 
@@ -253,7 +258,7 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
 {
     /* After the store has failed, it keeps its sessions until it is closed, because the recovery of
      * its log includes only sessions in its held list. */
-    annal_status status = annal__commit_check(store, err);
+    annal_status status = annal__commit_check(&store->commit, err);
     if (status < 0)
         return status;
     if (session->refused || session->late != LATE_NOT)
@@ -299,9 +304,9 @@ annal_status annal__session_release(annal_store *store, struct session *session,
     annal_status status = quiesce(store, session, err);
     if (status < 0)
         return status;
-    struct held_entry *entry = annal__held_entry(&store->slot.held, session->held_index);
+    struct held_entry *entry = annal__held_entry(&store->own_log.held, session->held_index);
     if (atomic_load(&entry->word) == HELD_WANTED)
-        session->yield_until_us = annal__store_now_us(store) + YIELD_US;
+        session->yield_until_us = annal__context_now_us(&store->context) + YIELD_US;
     annal__session_let_go(store, session);
     return ANNAL_OK;
 }

@@ -8,8 +8,8 @@
 #include "journal/log_void.h"
 #include "journal/recover.h"
 #include "journal/slot_log.h"
+#include "journal/store.h"
 #include "journal/sys/say.h"
-#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -63,22 +63,24 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
     struct stat file = {0};
     ino_t seen;
     struct other other = {.number = number, .log = {.fd = -1}, .held = {.fd = -1}};
-    annal_status status = annal__slot_path(store, &path, "commit", number, err);
+    annal_status status = annal__slot_path(&store->context, &path, "commit", number, err);
     if (status == ANNAL_OK)
-        status = annal__slot_path(store, &list, "locks", number, err);
+        status = annal__slot_path(&store->context, &list, "locks", number, err);
     if (status == ANNAL_OK)
-        status = annal__held_open(store->io, list.ptr, false, &other.held, err);
+        status = annal__held_open(store->context.io, list.ptr, false, &other.held, err);
     /* Repeat while the log's file changes, because its owner may replace the log. */
     do {
         seen = file.st_ino;
         /* Only a log that was certainly removed contains nothing. A log that cannot be examined may
          * contain events of any session, so examining it must not fail silently. */
-        if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
+        if (status == ANNAL_OK &&
+            store->context.io->stat(store->context.io->arg, path.ptr, &file) < 0)
             status = errno == ENOENT
                          ? annal__fail(err, ANNAL_ERR_NOTFOUND,
                                        "commit log %02" PRIu32 " was removed", number)
                          : annal__fail_errno(err, "cannot examine commit log %s", path.ptr);
-        other.bound = status == ANNAL_OK && annal__held_is_for(&other.held, store->boot, &file);
+        other.bound =
+            status == ANNAL_OK && annal__held_is_for(&other.held, store->context.boot, &file);
     } while (status == ANNAL_OK && !other.bound && file.st_ino != seen);
     if (status < 0)
         goto done;
@@ -97,12 +99,12 @@ done:
 static annal_status other_try(annal_store *store, struct other *other, annal_error *err)
 {
     struct buf path = {0};
-    annal_status status = annal__slot_path(store, &path, "commit", other->number, err);
+    annal_status status = annal__slot_path(&store->context, &path, "commit", other->number, err);
     if (status == ANNAL_OK)
-        status = annal__log_find(store->io, path.ptr, true, &other->log, err);
+        status = annal__log_find(store->context.io, path.ptr, true, &other->log, err);
     if (status < 0)
         goto done;
-    if (store->io->flock(store->io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0) {
+    if (store->context.io->flock(store->context.io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0) {
         status = annal__log_check_place(&other->log, err);
         other->locked = status == ANNAL_OK;
         if (status == ANNAL_ERR_CLOSED)
@@ -138,9 +140,10 @@ static bool is_looked_at(annal_store *store, const struct other *other)
 {
     struct buf path = {0};
     struct log log = {.fd = -1};
-    bool looked_at = annal__slot_path(store, &path, "commit", other->number, NULL) == ANNAL_OK &&
-                     annal__log_find(store->io, path.ptr, false, &log, NULL) == ANNAL_OK &&
-                     store->io->flock(store->io->arg, log.fd, LOCK_SH | LOCK_NB) == 0;
+    bool looked_at =
+        annal__slot_path(&store->context, &path, "commit", other->number, NULL) == ANNAL_OK &&
+        annal__log_find(store->context.io, path.ptr, false, &log, NULL) == ANNAL_OK &&
+        store->context.io->flock(store->context.io->arg, log.fd, LOCK_SH | LOCK_NB) == 0;
     annal__log_close(&log);
     annal__buf_done(&path);
     return looked_at;
@@ -155,15 +158,16 @@ static bool is_empty(const struct other *other)
  * most (monotonic). */
 static annal_status take_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
-    return annal__filelock_take(store, &store->claim_lock, deadline_us, CLAIM_LEAST_US, err);
+    return annal__filelock_take(&store->context, &store->claim_lock, deadline_us, CLAIM_LEAST_US,
+                                err);
 }
 
 /* Take the lock locks/claim for work that another process can do later as well: wait at most
  * CLAIM_LEAST_US, and less if the store may wait less. */
 static annal_status take_claim_if_idle(annal_store *store)
 {
-    int64_t deadline_us = annal__store_now_us(store) + CLAIM_LEAST_US;
-    return annal__filelock_take(store, &store->claim_lock, deadline_us, 0, NULL);
+    int64_t deadline_us = annal__context_now_us(&store->context) + CLAIM_LEAST_US;
+    return annal__filelock_take(&store->context, &store->claim_lock, deadline_us, 0, NULL);
 }
 
 /*
@@ -175,25 +179,26 @@ static annal_status discard(annal_store *store, const struct other *other, annal
 {
     struct buf path = {0}, list = {0};
     struct stat file;
-    annal_status status = annal__slot_path(store, &list, "locks", other->number, err);
+    annal_status status = annal__slot_path(&store->context, &list, "locks", other->number, err);
     if (status < 0 || take_claim_if_idle(store) < 0)
         goto done;
-    if (store->io->unlink(store->io->arg, other->log.path) < 0)
+    if (store->context.io->unlink(store->context.io->arg, other->log.path) < 0)
         status = annal__fail_errno(err, "cannot remove %s", other->log.path);
     else
-        store->io->unlink(store->io->arg, list.ptr);
-    annal__filelock_drop(store, &store->claim_lock);
+        store->context.io->unlink(store->context.io->arg, list.ptr);
+    annal__filelock_drop(&store->context, &store->claim_lock);
     if (status == ANNAL_OK)
-        status = annal__store_path(store, &path, "commit", "", err);
+        status = annal__context_path(&store->context, &path, "commit", "", err);
     if (status == ANNAL_OK)
-        status = annal__io_sync_dir(store->io, path.ptr, err);
+        status = annal__io_sync_dir(store->context.io, path.ptr, err);
     if (status < 0 ||
         /* otherwise the process that takes the number removes the void file, too */
         take_claim_if_idle(store) < 0)
         goto done;
-    if (store->io->stat(store->io->arg, other->log.path, &file) < 0 && errno == ENOENT)
+    if (store->context.io->stat(store->context.io->arg, other->log.path, &file) < 0 &&
+        errno == ENOENT)
         annal__log_void_remove(&other->log);
-    annal__filelock_drop(store, &store->claim_lock);
+    annal__filelock_drop(&store->context, &store->claim_lock);
 
 done:
     annal__buf_done(&list);
@@ -212,15 +217,16 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
     struct buf path = {0};
     bool alone = !other->bound || atomic_load(&other->held.header->alone) != 0;
     annal_status status =
-        alone ? annal__filelock_take(store, &store->recovery_lock, deadline_us, 0, err) : ANNAL_OK;
+        alone ? annal__filelock_take(&store->context, &store->recovery_lock, deadline_us, 0, err)
+              : ANNAL_OK;
     if (status < 0)
         return status;
     /* The held list is created first, because it shows other processes that this process recovers
      * the log and does not own it. */
     if (other->held.header == NULL) {
-        status = annal__slot_path(store, &path, "locks", other->number, err);
+        status = annal__slot_path(&store->context, &path, "locks", other->number, err);
         if (status == ANNAL_OK)
-            status = annal__held_open(store->io, path.ptr, true, &other->held, err);
+            status = annal__held_open(store->context.io, path.ptr, true, &other->held, err);
     }
     if (status == ANNAL_OK)
         status = other_read(store, other, err);
@@ -231,7 +237,7 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
     if (status == ANNAL_OK && is_void)
         status = discard(store, other, err);
     if (alone)
-        annal__filelock_drop(store, &store->recovery_lock);
+        annal__filelock_drop(&store->context, &store->recovery_lock);
     annal__buf_done(&path);
     return status;
 }
@@ -254,11 +260,11 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
     if ((number < SLOTS_KEPT && usual && !is_to_wipe(held)) || take_claim_if_idle(store) < 0)
         return;
     bool ours = annal__log_is_in_place(log);
-    if (ours && annal__slot_path(store, &path, "locks", number, NULL) == ANNAL_OK)
-        store->io->unlink(store->io->arg, path.ptr);
+    if (ours && annal__slot_path(&store->context, &path, "locks", number, NULL) == ANNAL_OK)
+        store->context.io->unlink(store->context.io->arg, path.ptr);
     if (ours)
-        store->io->unlink(store->io->arg, log->path);
-    annal__filelock_drop(store, &store->claim_lock);
+        store->context.io->unlink(store->context.io->arg, log->path);
+    annal__filelock_drop(&store->context, &store->claim_lock);
     annal__buf_done(&path);
 }
 
@@ -306,10 +312,11 @@ static int remove_leftover(void *arg, const char *name)
     struct buf path = {0};
     struct stat file;
     bool leftover = strncmp(name, ".new-", 5) == 0 || strstr(name, ".void.tmp-") != NULL;
-    if (leftover && annal__store_path(store, &path, "commit", name, NULL) == ANNAL_OK &&
-        store->io->stat(store->io->arg, path.ptr, &file) == 0 &&
-        store->clock->wall_us(store->clock->arg) / 1000000 - file.st_mtime > LEFTOVER_S)
-        store->io->unlink(store->io->arg, path.ptr);
+    if (leftover && annal__context_path(&store->context, &path, "commit", name, NULL) == ANNAL_OK &&
+        store->context.io->stat(store->context.io->arg, path.ptr, &file) == 0 &&
+        store->context.clock->wall_us(store->context.clock->arg) / 1000000 - file.st_mtime >
+            LEFTOVER_S)
+        store->context.io->unlink(store->context.io->arg, path.ptr);
     annal__buf_done(&path);
     return 0;
 }
@@ -317,8 +324,9 @@ static int remove_leftover(void *arg, const char *name)
 static annal_status remove_leftovers(annal_store *store, annal_error *err)
 {
     struct buf path = {0};
-    annal_status status = annal__store_path(store, &path, "commit", "", err);
-    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, remove_leftover, store) < 0)
+    annal_status status = annal__context_path(&store->context, &path, "commit", "", err);
+    if (status == ANNAL_OK &&
+        store->context.io->list(store->context.io->arg, path.ptr, remove_leftover, store) < 0)
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
     annal__buf_done(&path);
     return status;
@@ -354,19 +362,19 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
  */
 static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
 {
-    int64_t deadline_us = annal__store_deadline(store);
-    int64_t quiet_since_us = annal__store_now_us(store);
+    int64_t deadline_us = annal__context_deadline(&store->context);
+    int64_t quiet_since_us = annal__context_now_us(&store->context);
     while (list->count > 0) {
         uint64_t now_moved;
-        int64_t now_us = annal__store_now_us(store);
-        if (annal__store_may_wait(store, deadline_us - now_us) <= 0 ||
+        int64_t now_us = annal__context_now_us(&store->context);
+        if (annal__context_may_wait(&store->context, deadline_us - now_us) <= 0 ||
             now_us - quiet_since_us >= REDO_QUIET_US)
             return;
-        annal__store_wait(store, REDO_LOOK_US);
+        annal__context_wait(&store->context, REDO_LOOK_US);
         size_t count = list->count;
         recover_listed(store, list, &now_moved);
         if (now_moved != moved || list->count != count)
-            quiet_since_us = annal__store_now_us(store);
+            quiet_since_us = annal__context_now_us(&store->context);
         moved = now_moved;
     }
 }
@@ -376,12 +384,13 @@ annal_status annal__slots_recover(annal_store *store, uint32_t *out_missing, ann
     struct slot_list *list = annal__zalloc(sizeof *list);
     uint64_t moved;
     if (list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: out of memory", store->path);
-    annal_status status = annal__filelock_reach(store, &store->recovery_lock, err);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: out of memory",
+                           store->context.path);
+    annal_status status = annal__filelock_reach(&store->context, &store->recovery_lock, err);
     if (status == ANNAL_OK)
         status = remove_leftovers(store, err);
     if (status == ANNAL_OK)
-        status = annal__slots_list(store, list, err);
+        status = annal__slots_list(&store->context, list, err);
     if (status == ANNAL_OK) {
         recover_listed(store, list, &moved);
         wait_for_others(store, list, moved);
@@ -395,7 +404,7 @@ uint32_t annal__slots_find_redone(annal_store *store)
 {
     struct slot_list list = {.count = 0};
     uint32_t redone = SLOTS_MAX;
-    (void)annal__slots_list(store, &list, NULL);
+    (void)annal__slots_list(&store->context, &list, NULL);
     for (size_t i = 0; i < list.count && redone == SLOTS_MAX; i++) {
         struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
         if (other_open(store, list.numbers[i], &other, NULL) == ANNAL_OK &&
@@ -411,9 +420,9 @@ uint32_t annal__slots_find_redone(annal_store *store)
 static bool is_dead(annal_store *store, uint32_t number, struct log *log)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
-    bool dead = store->io->flock(store->io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
+    bool dead = store->context.io->flock(store->context.io->arg, log->fd, LOCK_SH | LOCK_NB) == 0;
     if (dead)
-        (void)store->io->flock(store->io->arg, log->fd, LOCK_UN);
+        (void)store->context.io->flock(store->context.io->arg, log->fd, LOCK_UN);
     else if (other_open(store, number, &other, NULL) == ANNAL_OK)
         dead = is_being_redone(&other);
     other_done(&other);
@@ -449,12 +458,12 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
     struct slot_list *list = annal__zalloc(sizeof *list);
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read the commit logs: out of memory");
-    annal_status status = annal__slots_list(store, list, err);
+    annal_status status = annal__slots_list(&store->context, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
         struct log log = {.fd = -1};
-        status = annal__slot_path(store, &path, "commit", list->numbers[i], err);
+        status = annal__slot_path(&store->context, &path, "commit", list->numbers[i], err);
         if (status == ANNAL_OK)
-            status = annal__log_open(store->io, path.ptr, false, &log, err);
+            status = annal__log_open(store->context.io, path.ptr, false, &log, err);
         if (status == ANNAL_OK && (which == SLOTS_ALL || is_dead(store, list->numbers[i], &log)))
             status = each_record(&log, fn, arg, err);
         else if (status == ANNAL_ERR_NOTFOUND)
@@ -477,35 +486,34 @@ static annal_status adopt(annal_store *store, uint32_t number, struct log *log, 
                           annal_error *err)
 {
     struct stat file;
-    struct slot *slot = &store->slot;
     struct held_header *header = held->header;
-    if (store->io->fstat(store->io->arg, log->fd, &file) < 0)
+    if (store->context.io->fstat(store->context.io->arg, log->fd, &file) < 0)
         return annal__fail_errno(err, "cannot examine commit log %s", log->path);
-    bool bound = annal__held_is_for(held, store->boot, &file);
+    bool bound = annal__held_is_for(held, store->context.boot, &file);
     if (bound) {
         log->epoch = log->durable_released = header->end_epoch;
         log->group = header->end_group;
         log->current = header->end_region % LOG_REGIONS;
         /* so that the next group begins an epoch in the other region */
         log->end = log->regions[log->current].bytes;
-        header->pid = (uint32_t)store->pid;
+        header->pid = (uint32_t)store->context.pid;
         annal__held_bind_done(held, &file);
     } else {
         annal__held_clear(held);
     }
     atomic_store(&header->state, HELD_OWNED);
     if (!bound)
-        annal__held_bind(held, store->boot, &file);
-    slot->number = number;
-    slot->log = *log;
-    slot->held = *held;
-    atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
+        annal__held_bind(held, store->context.boot, &file);
+    store->own_log.number = number;
+    store->own_log.log = *log;
+    store->own_log.held = *held;
+    atomic_store(&store->own_log.region_bytes, store->own_log.log.regions[0].bytes);
     *log = (struct log){.fd = -1};
     *held = (struct held){.fd = -1};
     pthread_mutex_lock(&store->commit.lock);
-    store->commit.released = slot->log.epoch;
-    store->commit.durable = store->commit.applied = slot->log.group;
-    store->commit.current->number = slot->log.group + 1;
+    store->commit.released = store->own_log.log.epoch;
+    store->commit.durable = store->commit.applied = store->own_log.log.group;
+    store->commit.current->number = store->own_log.log.group + 1;
     pthread_mutex_unlock(&store->commit.lock);
     return ANNAL_OK;
 }
@@ -539,10 +547,10 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
     annal_status status = ANNAL_OK;
     uint32_t number = 0;
     for (; number < SLOTS_MAX; number++) {
-        status = annal__slot_path(store, &path, "commit", number, err);
+        status = annal__slot_path(&store->context, &path, "commit", number, err);
         if (status < 0)
             goto done;
-        if (store->io->stat(store->io->arg, path.ptr, &file) == 0)
+        if (store->context.io->stat(store->context.io->arg, path.ptr, &file) == 0)
             continue;
         if (errno == ENOENT)
             break;
@@ -552,10 +560,10 @@ static annal_status publish_log(annal_store *store, struct log *log, uint32_t *o
     if (number == SLOTS_MAX) {
         status = annal__fail(err, ANNAL_ERR_LIMIT,
                              "%d processes already write to store %s, which is the maximum",
-                             SLOTS_MAX, store->path);
+                             SLOTS_MAX, store->context.path);
         goto done;
     }
-    if (store->io->rename(store->io->arg, log->path, path.ptr) < 0) {
+    if (store->context.io->rename(store->context.io->arg, log->path, path.ptr) < 0) {
         status = annal__fail_errno(err, "cannot rename %s", log->path);
         goto done;
     }
@@ -574,12 +582,12 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     uint32_t number = 0;
     annal_status status = publish_log(store, log, &number, err);
     if (status == ANNAL_OK)
-        status = annal__slot_path(store, &path, "locks", number, err);
+        status = annal__slot_path(&store->context, &path, "locks", number, err);
     if (status == ANNAL_OK) {
         /* Remove an existing list, and create a new one: an owner whose log was removed may still
          * write to the existing list. */
-        store->io->unlink(store->io->arg, path.ptr);
-        status = annal__held_open(store->io, path.ptr, true, &held, err);
+        store->context.io->unlink(store->context.io->arg, path.ptr);
+        status = annal__held_open(store->context.io, path.ptr, true, &held, err);
     }
     if (status == ANNAL_OK)
         status = adopt(store, number, log, &held, err);
@@ -598,7 +606,7 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
     annal_status status = take_claim(store, deadline_us, err);
     if (status < 0)
         return status;
-    status = annal__slots_list(store, list, err);
+    status = annal__slots_list(&store->context, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK && *out_found == FOUND_NONE; i++) {
         if (list->numbers[i] >= from)
             *out_found = try_slot(store, list->numbers[i], out_other);
@@ -607,7 +615,7 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
         status = publish_and_adopt(store, fresh, err);
         *out_found = FOUND_FRESH;
     }
-    annal__filelock_drop(store, &store->claim_lock);
+    annal__filelock_drop(&store->context, &store->claim_lock);
     return status;
 }
 
@@ -623,20 +631,20 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
     if (found == FOUND_EMPTY) {
         status = other_read(store, other, err);
         if (status == ANNAL_OK)
-            status = annal__slot_sync_name(store, &other->held, err);
+            status = annal__slot_sync_name(&store->context, &other->held, err);
         if (status == ANNAL_OK)
             status = adopt(store, other->number, &other->log, &other->held, err);
     } else {
-        status = annal__slot_sync_name(store, &store->slot.held, err);
+        status = annal__slot_sync_name(&store->context, &store->own_log.held, err);
         if (status < 0) {
-            store->io->unlink(store->io->arg, store->slot.log.path);
-            annal__log_close(&store->slot.log);
-            annal__held_close(&store->slot.held);
+            store->context.io->unlink(store->context.io->arg, store->own_log.log.path);
+            annal__log_close(&store->own_log.log);
+            annal__held_close(&store->own_log.held);
         }
     }
     if (status == ANNAL_OK)
         /* the void file of an earlier log with this number */
-        annal__log_void_remove(&store->slot.log);
+        annal__log_void_remove(&store->own_log.log);
     return status;
 }
 
@@ -646,14 +654,14 @@ static annal_status make_first_log(annal_store *store, struct log *out_log, anna
 {
     struct io_space space = {0};
     annal_error why = {0};
-    bool known = store->io->space(store->io->arg, store->events_dir, &space) == 0;
+    bool known = store->context.io->space(store->context.io->arg, store->events_dir, &space) == 0;
     annal_status status = ANNAL_ERR_IO;
     if (!known || space.free_bytes >= FREE_RESERVE_BYTES) {
-        status = annal__slot_make_log(store, LOG_REGION_FIRST, out_log, &why);
+        status = annal__slot_make_log(&store->context, LOG_REGION_FIRST, out_log, &why);
         if (status >= 0 || !annal__error_is_no_space(&why))
             goto done;
     }
-    status = annal__slot_make_log(store, LOG_REGION_LEAST, out_log, &why);
+    status = annal__slot_make_log(&store->context, LOG_REGION_LEAST, out_log, &why);
 
 done:
     if (status < 0 && err != NULL)
@@ -697,7 +705,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
         }
         other_done(&other);
     }
-    annal__slot_drop_log(store, &fresh);
+    annal__slot_drop_log(&store->context, &fresh);
     annal__free(list);
     return status;
 }
@@ -709,10 +717,10 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
     annal_status status = take_claim(store, 0, err);
     if (status < 0)
         return status;
-    annal__filelock_drop(store, &store->claim_lock);
+    annal__filelock_drop(&store->context, &store->claim_lock);
     return annal__fail(err, ANNAL_ERR_BUSY,
                        "timed out waiting for another thread to claim a commit log of store %.200s",
-                       store->path);
+                       store->context.path);
 }
 
 /*
@@ -728,7 +736,7 @@ static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_er
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&slot->lock);
     while (slot->claiming && status == ANNAL_OK)
-        status = annal__store_wait_on(store, &slot->moved, &slot->lock, deadline_us);
+        status = annal__context_wait_on(&store->context, &slot->moved, &slot->lock, deadline_us);
     bool ours = status == ANNAL_OK && !atomic_load(&slot->claimed);
     slot->claiming = slot->claiming || ours;
     pthread_mutex_unlock(&slot->lock);
@@ -738,7 +746,7 @@ static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_er
         return ANNAL_OK;
     status = claim(store, deadline_us, err);
     if (status == ANNAL_OK)
-        annal__keeper_change_word(store, &slot->held.header->wakeup_word);
+        annal__keeper_change_word(&store->keeper.alarm, &store->own_log.held.header->wakeup_word);
     pthread_mutex_lock(&slot->lock);
     slot->claiming = false;
     atomic_store(&slot->claimed, status == ANNAL_OK);
@@ -749,21 +757,20 @@ static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_er
 
 void annal__slot_leave(annal_store *store)
 {
-    struct slot *slot = &store->slot;
-    struct held_header *header = slot->held.header;
-    annal__held_remove_all(&slot->held);
-    header->end_region = slot->log.current;
-    header->end_epoch = slot->log.epoch;
-    header->end_group = slot->log.group;
+    struct held_header *header = store->own_log.held.header;
+    annal__held_remove_all(&store->own_log.held);
+    header->end_region = store->own_log.log.current;
+    header->end_epoch = store->own_log.log.epoch;
+    header->end_group = store->own_log.log.group;
     atomic_store(&header->state, HELD_EMPTY);
-    remove_slot(store, slot->number, &slot->log, &slot->held);
+    remove_slot(store, store->own_log.number, &store->own_log.log, &store->own_log.held);
 }
 
 /* ---- Taking a session ---- */
 
 static bool is_ours(const annal_store *store, uint32_t number)
 {
-    return atomic_load(&store->slot.claimed) && store->slot.number == number;
+    return atomic_load(&store->slot.claimed) && store->own_log.number == number;
 }
 
 /* Find the slot that owns the session, or may own it: then *out_found is set, and *out_other is
@@ -773,7 +780,7 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
                                 annal_error *err)
 {
     *out_found = false;
-    annal_status status = annal__slots_list(store, list, err);
+    annal_status status = annal__slots_list(&store->context, list, err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++) {
         if (is_ours(store, list->numbers[i]))
             continue;
@@ -807,12 +814,13 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
 {
     char name[HOLDER_BYTES];
     if (other->bound && atomic_load(&other->held.header->state) == HELD_REDONE)
-        return annal__fail(err, ANNAL_ERR_BUSY,
-                           "session '%.*s' belonged to a process that died; %s is recovering its "
-                           "commit log %02" PRIu32,
-                           ANNAL_FMT(session),
-                           annal__lock_holder_name(annal__slot_holder(store, other->number), name),
-                           other->number);
+        return annal__fail(
+            err, ANNAL_ERR_BUSY,
+            "session '%.*s' belonged to a process that died; %s is recovering its "
+            "commit log %02" PRIu32,
+            ANNAL_FMT(session),
+            annal__lock_holder_name(annal__slot_holder(&store->context, other->number), name),
+            other->number);
     if (!other->bound)
         return annal__fail(
             err, ANNAL_ERR_BUSY,
@@ -820,7 +828,8 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
             "%02" PRIu32 ", whose list of sessions in locks/ is missing or not complete yet; wait "
             "until that process has closed the store",
             ANNAL_FMT(session),
-            annal__lock_holder_name(annal__slot_holder(store, other->number), name), other->number);
+            annal__lock_holder_name(annal__slot_holder(&store->context, other->number), name),
+            other->number);
     uint32_t pid = other->held.header->pid;
     if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
         return annal__fail(
@@ -853,18 +862,19 @@ static annal_status wait_for_owner(annal_store *store, const struct other *other
                                    annal_slice session, int entry, int64_t deadline_us,
                                    annal_error *err)
 {
-    int64_t begun_us = annal__store_now_us(store);
-    int64_t left_us = annal__store_may_wait(store, deadline_us - begun_us);
+    int64_t begun_us = annal__context_now_us(&store->context);
+    int64_t left_us = annal__context_may_wait(&store->context, deadline_us - begun_us);
     int64_t slice_us = left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US;
     if (left_us > 0 && entry < 0) {
-        annal__store_wait(store, slice_us);
+        annal__context_wait(&store->context, slice_us);
     } else if (left_us > 0) {
-        annal__store_wait_begin(store);
+        annal__context_wait_begin(&store->context);
         annal__futex_wait(&annal__held_entry(&other->held, (uint32_t)entry)->word, HELD_WANTED,
                           slice_us);
-        annal__store_wait_end(store);
+        annal__context_wait_end(&store->context);
     }
-    left_us = annal__store_may_wait(store, deadline_us - annal__store_now_us(store));
+    left_us = annal__context_may_wait(&store->context,
+                                      deadline_us - annal__context_now_us(&store->context));
     if (left_us > 0 || (entry >= 0 && annal__held_find(&other->held, session) < 0))
         return ANNAL_OK;
     return refuse_busy(store, session, other, err);
@@ -881,7 +891,7 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     /* After a recovery that stopped sessions, the held list names these; without a valid list they
      * are unknown. */
     const struct stat log = {.st_dev = other->log.device, .st_ino = other->log.inode};
-    bool known = read && annal__held_is_for(&other->held, store->boot, &log);
+    bool known = read && annal__held_is_for(&other->held, store->context.boot, &log);
     if (known && annal__held_find(&other->held, session) < 0)
         return ANNAL_OK; /* the recovery of this log stopped only for other sessions */
     if (!known)
@@ -905,11 +915,11 @@ static annal_status take_once(annal_store *store, struct slot_list *list, annal_
     }
     status = find_holder(store, list, session, out_other, out_entry, out_found, err);
     if (status == ANNAL_OK && !*out_found)
-        status = annal__held_add(&store->slot.held, session, out_held_index, err);
+        status = annal__held_add(&store->own_log.held, session, out_held_index, err);
     bool asks = status == ANNAL_OK && *out_found && !out_other->locked && *out_entry >= 0;
     if (asks)
         want(out_other, *out_entry);
-    annal__filelock_drop(store, &store->claim_lock);
+    annal__filelock_drop(&store->context, &store->claim_lock);
     if (asks)
         ask_owner(out_other);
     return status;
@@ -922,7 +932,7 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': out of memory",
                            ANNAL_FMT(session));
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(&store->context);
     annal_status status = claim_slot(store, deadline_us, err);
     bool found = true, waited = false;
     while (status == ANNAL_OK && found) {
@@ -941,8 +951,8 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
             other_done(&other);
     }
     if (waited)
-        annal__metrics_record(store, HISTOGRAM_SESSION_WAIT_US,
-                              (uint64_t)(annal__store_now_us(store) - begun_us));
+        annal__metrics_record(&store->metrics, HISTOGRAM_SESSION_WAIT_US,
+                              (uint64_t)(annal__context_now_us(&store->context) - begun_us));
     annal__free(list);
     return status;
 }
@@ -973,7 +983,7 @@ annal_status annal__slot_keep_off(annal_store *store, annal_slice session, annal
         status = refuse_busy(store, session, &other, err);
     }
     if (status < 0)
-        annal__filelock_drop(store, &store->claim_lock);
+        annal__filelock_drop(&store->context, &store->claim_lock);
     if (found)
         other_done(&other);
 
@@ -984,7 +994,7 @@ done:
 
 void annal__slot_let_on(annal_store *store)
 {
-    annal__filelock_drop(store, &store->claim_lock);
+    annal__filelock_drop(&store->context, &store->claim_lock);
 }
 
 /* ---- Overwriting the logs ---- */
@@ -1023,7 +1033,8 @@ static void note_left(struct wipe *wipe, uint32_t number, const struct other *ot
         (void)annal__buf_printf(
             &wipe->left, " of %s, until it continues or ends and the store is opened again",
             annal__lock_holder_name(
-                header == NULL ? annal__slot_holder(wipe->store, number) : header->pid, name));
+                header == NULL ? annal__slot_holder(&wipe->store->context, number) : header->pid,
+                name));
 }
 
 /* Recover and remove a log that no living process owns. */
@@ -1073,18 +1084,18 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
         status = other_try(store, other, err);
         if (status < 0 || other->locked)
             return status < 0 ? status : wipe_idle(wipe, other, err);
-        int64_t now_us = annal__store_now_us(store);
-        int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
+        int64_t now_us = annal__context_now_us(&store->context);
+        int64_t left_us = annal__context_may_wait(&store->context, deadline_us - now_us);
         struct held_header *header = other->held.header;
         if (left_us <= 0 || header == NULL ||
             (!first && annal__lock_holder_is_stopped(header->pid)))
             return ANNAL_ERR_BUSY;
         uint32_t done = atomic_load(&header->wipe_done);
-        annal__store_wait_begin(store);
+        annal__context_wait_begin(&store->context);
         if (!has_answered(other, asked->wanted))
             annal__futex_wait(&header->wipe_done, done,
                               left_us < WAIT_SLICE_US ? left_us : WAIT_SLICE_US);
-        annal__store_wait_end(store);
+        annal__context_wait_end(&store->context);
         other_done(other);
     }
 }
@@ -1113,7 +1124,7 @@ static void wipe_or_ask(struct wipe *wipe, uint32_t number)
  * no keeper: all such owners together get OWED_US. */
 static void wait_for_answers(struct wipe *wipe)
 {
-    int64_t moment_us = annal__store_now_us(wipe->store) + OWED_US;
+    int64_t moment_us = annal__context_now_us(&wipe->store->context) + OWED_US;
     if (moment_us > wipe->deadline_us)
         moment_us = wipe->deadline_us;
     for (size_t i = 0; i < wipe->asked_count; i++) {
@@ -1135,7 +1146,7 @@ static void wipe_own(struct wipe *wipe)
         (void)annal__buf_printf(
             &wipe->left,
             "%scommit log %02" PRIu32 " of this process, which cannot be overwritten: %.200s",
-            wipe->left.len == 0 ? "" : "; ", wipe->store->slot.number, why.message);
+            wipe->left.len == 0 ? "" : "; ", wipe->store->own_log.number, why.message);
 }
 
 annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err)
@@ -1145,7 +1156,7 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
     if (wipe == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "overwrite the commit logs: out of memory");
     *wipe = (struct wipe){.store = store, .deadline_us = deadline_us, .left = {.limit = 400}};
-    annal_status status = annal__slots_list(store, &wipe->list, err);
+    annal_status status = annal__slots_list(&store->context, &wipe->list, err);
     if (status < 0)
         goto done;
     for (size_t i = 0; i < wipe->list.count; i++) {
@@ -1157,9 +1168,9 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
         wipe_own(wipe);
     wait_for_answers(wipe);
     if (wipe->removed) {
-        status = annal__store_path(store, &path, "commit", "", err);
+        status = annal__context_path(&store->context, &path, "commit", "", err);
         if (status == ANNAL_OK)
-            status = annal__io_sync_dir(store->io, path.ptr, err);
+            status = annal__io_sync_dir(store->context.io, path.ptr, err);
     }
     if (status == ANNAL_OK && wipe->left.len > 0)
         status = annal__fail(err, ANNAL_ERR_BUSY, "deleted content may remain in %.*s",

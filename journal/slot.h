@@ -13,8 +13,19 @@
 #ifndef JOURNAL_SLOT_H
 #define JOURNAL_SLOT_H
 
+#include "journal/log.h"
 #include "journal/slot_files.h"
-#include "journal/store.h"
+
+#include <stdatomic.h>
+
+/* Whether this store object has a slot: its own_log (slot_log.h). */
+struct slot {
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* signaled when a thread has finished claiming a slot */
+    bool claiming;        /* whether a thread is claiming a slot; guarded by lock */
+    /* whether this store object has a slot, so that its own_log is set */
+    _Atomic bool claimed;
+};
 
 /* Take a session: add it to the held list of this process, and wait for another owner until the
  * deadline (monotonic). *out_held_index is the index of its entry. */

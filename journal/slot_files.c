@@ -3,7 +3,6 @@
 
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
-#include "journal/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,14 +27,14 @@ static int compare_numbers(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-annal_status annal__slots_list(const annal_store *store, struct slot_list *out_list,
+annal_status annal__slots_list(const struct context *context, struct slot_list *out_list,
                                annal_error *err)
 {
     struct buf path = {0};
     out_list->count = 0;
-    annal_status status = annal__store_path(store, &path, "commit", "", err);
+    annal_status status = annal__context_path(context, &path, "commit", "", err);
     if (status == ANNAL_OK &&
-        store->io->list(store->io->arg, path.ptr, collect_number, out_list) < 0)
+        context->io->list(context->io->arg, path.ptr, collect_number, out_list) < 0)
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
     if (status == ANNAL_OK)
         qsort(out_list->numbers, out_list->count, sizeof *out_list->numbers, compare_numbers);
@@ -43,22 +42,22 @@ annal_status annal__slots_list(const annal_store *store, struct slot_list *out_l
     return status;
 }
 
-annal_status annal__slot_path(const annal_store *store, struct buf *out, const char *part,
+annal_status annal__slot_path(const struct context *context, struct buf *out, const char *part,
                               uint32_t number, annal_error *err)
 {
     char name[32];
     snprintf(name, sizeof name, "%02" PRIu32 "%s", number,
              strcmp(part, "commit") == 0 ? ".log" : ".held");
-    return annal__store_path(store, out, part, name, err);
+    return annal__context_path(context, out, part, name, err);
 }
 
-uint32_t annal__slot_holder(const annal_store *store, uint32_t number)
+uint32_t annal__slot_holder(const struct context *context, uint32_t number)
 {
     struct buf path = {0};
     struct stat file;
     uint32_t pid = 0;
-    if (annal__slot_path(store, &path, "commit", number, NULL) == ANNAL_OK &&
-        store->io->stat(store->io->arg, path.ptr, &file) == 0)
+    if (annal__slot_path(context, &path, "commit", number, NULL) == ANNAL_OK &&
+        context->io->stat(context->io->arg, path.ptr, &file) == 0)
         pid = annal__lock_holder_of(&file, false);
     annal__buf_done(&path);
     return pid;

@@ -3,9 +3,7 @@
 #ifndef JOURNAL_SLOT_FILES_H
 #define JOURNAL_SLOT_FILES_H
 
-#include "journal/base/buf.h"
-
-#include <annal/store.h>
+#include "journal/context.h"
 
 /*
  * Slots are numbered; a slot exists while it has a commit log. annal__slots_list() lists their
@@ -17,13 +15,13 @@ struct slot_list {
     uint32_t numbers[SLOTS_MAX];
     size_t count;
 };
-annal_status annal__slots_list(const annal_store *store, struct slot_list *out_list,
+annal_status annal__slots_list(const struct context *context, struct slot_list *out_list,
                                annal_error *err);
-annal_status annal__slot_path(const annal_store *store, struct buf *out, const char *part,
+annal_status annal__slot_path(const struct context *context, struct buf *out, const char *part,
                               uint32_t number, annal_error *err);
 
 /* Return the id of the process that has locked a slot; 0 if no process has, or if the system does
  * not show it. */
-uint32_t annal__slot_holder(const annal_store *store, uint32_t number);
+uint32_t annal__slot_holder(const struct context *context, uint32_t number);
 
 #endif

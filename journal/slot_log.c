@@ -2,43 +2,43 @@
 #include "journal/slot_log.h"
 
 #include "journal/base/error.h"
-#include "journal/store.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 /* Create a log under a temporary name, which belongs to no slot. */
-annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
-                                  annal_error *err)
+annal_status annal__slot_make_log(const struct context *context, uint64_t region_bytes,
+                                  struct log *out_log, annal_error *err)
 {
     struct buf path = {0};
     char name[64];
     snprintf(name, sizeof name, ".new-%ld-%p", (long)getpid(), (void *)out_log);
-    annal_status status = annal__store_path(store, &path, "commit", name, err);
+    annal_status status = annal__context_path(context, &path, "commit", name, err);
     if (status == ANNAL_OK) {
-        store->io->unlink(store->io->arg, path.ptr);
-        status = annal__log_create(store->io, path.ptr, region_bytes,
-                                   store->clock->wall_us(store->clock->arg), out_log, err);
+        context->io->unlink(context->io->arg, path.ptr);
+        status = annal__log_create(context->io, path.ptr, region_bytes,
+                                   context->clock->wall_us(context->clock->arg), out_log, err);
     }
     annal__buf_done(&path);
     return status;
 }
 
-void annal__slot_drop_log(annal_store *store, struct log *fresh)
+void annal__slot_drop_log(const struct context *context, struct log *fresh)
 {
     if (fresh->fd >= 0)
-        store->io->unlink(store->io->arg, fresh->path);
+        context->io->unlink(context->io->arg, fresh->path);
     annal__log_close(fresh);
 }
 
-annal_status annal__slot_sync_name(annal_store *store, const struct held *held, annal_error *err)
+annal_status annal__slot_sync_name(const struct context *context, const struct held *held,
+                                   annal_error *err)
 {
     struct buf path = {0};
     if (atomic_load(&held->header->named) != 0)
         return ANNAL_OK;
-    annal_status status = annal__store_path(store, &path, "commit", "", err);
+    annal_status status = annal__context_path(context, &path, "commit", "", err);
     if (status == ANNAL_OK)
-        status = annal__io_sync_dir(store->io, path.ptr, err);
+        status = annal__io_sync_dir(context->io, path.ptr, err);
     if (status == ANNAL_OK)
         atomic_store(&held->header->named, 1);
     annal__buf_done(&path);
@@ -51,42 +51,41 @@ annal_status annal__slot_sync_name(annal_store *store, const struct held *held, 
  * find a log that is locked and a list that is valid for it; a process that opened the old file
  * before notices that the name moved (other_try()).
  */
-static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error *err)
+static annal_status swap_logs(struct own_log *own, struct log *fresh, annal_error *err)
 {
-    struct slot *slot = &store->slot;
     struct stat ours, file;
-    if (store->io->fstat(store->io->arg, slot->log.fd, &ours) < 0 ||
-        store->io->fstat(store->io->arg, fresh->fd, &file) < 0)
-        return annal__fail_errno(err, "cannot examine commit log %s", slot->log.path);
-    annal__held_bind_next(&slot->held, &file);
-    bool renamed = store->io->rename(store->io->arg, fresh->path, slot->log.path) == 0;
+    if (own->context->io->fstat(own->context->io->arg, own->log.fd, &ours) < 0 ||
+        own->context->io->fstat(own->context->io->arg, fresh->fd, &file) < 0)
+        return annal__fail_errno(err, "cannot examine commit log %s", own->log.path);
+    annal__held_bind_next(&own->held, &file);
+    bool renamed = own->context->io->rename(own->context->io->arg, fresh->path, own->log.path) == 0;
     annal_status status =
         renamed ? ANNAL_OK : annal__fail_errno(err, "cannot rename %s", fresh->path);
-    annal__held_bind_done(&slot->held, renamed ? &file : &ours);
+    annal__held_bind_done(&own->held, renamed ? &file : &ours);
     if (!renamed)
         return status;
-    snprintf(fresh->path, sizeof fresh->path, "%s", slot->log.path);
-    annal__log_close(&slot->log);
-    slot->log = *fresh;
-    atomic_store(&store->log_region_bytes, slot->log.regions[0].bytes);
+    snprintf(fresh->path, sizeof fresh->path, "%s", own->log.path);
+    annal__log_close(&own->log);
+    own->log = *fresh;
+    atomic_store(&own->region_bytes, own->log.regions[0].bytes);
     *fresh = (struct log){.fd = -1};
     return ANNAL_OK;
 }
 
-annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_error *err)
+annal_status annal__slot_put_log(struct own_log *own, struct log *fresh, annal_error *err)
 {
-    struct log *log = &store->slot.log;
+    struct log *log = &own->log;
     fresh->epoch = fresh->durable_released = log->epoch;
     fresh->group = log->group;
     fresh->end = fresh->regions[0].bytes;
-    annal_status status = swap_logs(store, fresh, err);
+    annal_status status = swap_logs(own, fresh, err);
     if (status == ANNAL_OK) {
-        status = annal__slot_sync_name(store, &store->slot.held, err);
+        status = annal__slot_sync_name(own->context, &own->held, err);
         if (status < 0)
             /* after a power cut, either of the two logs may have the name, so neither can be
              * written */
             log->state = LOG_BROKEN;
     }
-    annal__slot_drop_log(store, fresh);
+    annal__slot_drop_log(own->context, fresh);
     return status;
 }

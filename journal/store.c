@@ -45,7 +45,7 @@ static annal_status resolve_path(annal_store *store, const char *path, annal_err
     size_t length = strlen(absolute);
     while (length > 1 && absolute[length - 1] == '/')
         absolute[--length] = '\0';
-    store->path = absolute;
+    store->context.path = absolute;
     return ANNAL_OK;
 }
 
@@ -123,36 +123,43 @@ static uint32_t *map_same_process(void)
 static annal_status init_store(annal_store *store, const annal_store_options *options,
                                const struct seams *seams, annal_error *err)
 {
-    store->io = seams->io;
-    store->clock = seams->clock;
-    store->read_only = options->read_only;
+    store->context.io = seams->io;
+    store->context.clock = seams->clock;
+    store->context.read_only = options->read_only;
+    store->metrics.context = &store->context;
+    store->sessions.context = &store->context;
+    store->sessions.metrics = &store->metrics;
+    store->sessions.alarm = &store->keeper.alarm;
+    store->own_log.context = &store->context;
+    store->commit.context = &store->context;
+    store->commit.metrics = &store->metrics;
     store->level = options->level != 0 ? options->level : ANNAL_LEVEL_SYNC;
     store->codec = annal__codec_of(options->format);
     if (store->codec == NULL)
         store->codec = annal__codecs[0];
     store->batch_ms = options->batch_ms != 0 ? options->batch_ms : BATCH_MS_DEFAULT;
-    store->wait_ms = options->wait_ms != 0 ? options->wait_ms : WAIT_MS_DEFAULT;
-    store->waits.limit_us = INT64_MAX;
+    store->context.wait_ms = options->wait_ms != 0 ? options->wait_ms : WAIT_MS_DEFAULT;
+    store->context.waits.limit_us = INT64_MAX;
     store->region_bytes = options->region_bytes != 0 ? options->region_bytes : LOG_REGION_DEFAULT;
     if (store->region_bytes < LOG_REGION_FIRST)
         store->region_bytes = LOG_REGION_FIRST;
     store->keep_free_bytes = options->keep_free_bytes;
     store->unsafe_filesystem = options->unsafe_filesystem;
-    store->log = options->log;
-    store->log_arg = options->log_arg;
-    store->pid = getpid();
-    store->same_process = map_same_process();
+    store->context.log = options->log;
+    store->context.log_arg = options->log_arg;
+    store->context.pid = getpid();
+    store->context.same_process = map_same_process();
     store->events_dir = -1;
-    store->slot.log.fd = store->slot.held.fd = -1;
+    store->own_log.log.fd = store->own_log.held.fd = -1;
     store->claim_lock.fd = store->recovery_lock.fd = store->structure_lock.fd = -1;
-    atomic_store(&store->keeper.wakeup_word, &store->keeper.local_word);
-    store->keeper.rotated_us = annal__store_now_us(store);
+    atomic_store(&store->keeper.alarm.wakeup_word, &store->keeper.alarm.local_word);
+    store->keeper.rotated_us = annal__context_now_us(&store->context);
     atomic_store(&store->appended_us, store->keeper.rotated_us);
-    store->descriptors_max = descriptor_limit();
-    if (pthread_mutex_init(&store->waits.lock, NULL) != 0 ||
+    store->sessions.descriptors_max = descriptor_limit();
+    if (pthread_mutex_init(&store->context.waits.lock, NULL) != 0 ||
         pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
         annal__thread_cond_init(&store->slot.moved) != 0 ||
-        pthread_mutex_init(&store->sessions_lock, NULL) != 0 ||
+        pthread_mutex_init(&store->sessions.lock, NULL) != 0 ||
         pthread_mutex_init(&store->checkpoint_lock, NULL) != 0 ||
         pthread_mutex_init(&store->events_lock, NULL) != 0 ||
         pthread_mutex_init(&store->tails.lock, NULL) != 0 ||
@@ -162,12 +169,13 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         annal__filelock_init(&store->claim_lock, "claim") < 0 ||
         annal__filelock_init(&store->recovery_lock, "recovery") < 0 ||
         annal__filelock_init(&store->structure_lock, "structure") < 0 ||
-        annal__wakeup_init(&store->wakeup) < 0 || annal__commit_init(&store->commit) < 0)
+        annal__wakeup_init(&store->wakeup, &store->context) < 0 ||
+        annal__commit_init(&store->commit) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: out of memory");
     if (seams->boot != NULL)
-        memcpy(store->boot, seams->boot, 16);
+        memcpy(store->context.boot, seams->boot, 16);
     /* a store that is open for reading only needs no boot id, because it takes no locks */
-    else if (read_boot_id(store->boot, err) < 0 && !store->read_only)
+    else if (read_boot_id(store->context.boot, err) < 0 && !store->context.read_only)
         return ANNAL_ERR_UNSUPPORTED;
     return ANNAL_OK;
 }
@@ -177,19 +185,19 @@ static void free_store(annal_store *store)
 {
     if (store == NULL)
         return;
-    annal__sessions_done(store);
-    annal__metrics_close(store);
-    annal__wakeup_done(store);
-    annal__log_close(&store->slot.log);
-    annal__held_close(&store->slot.held);
+    annal__sessions_done(&store->sessions);
+    annal__metrics_close(&store->metrics);
+    annal__wakeup_done(&store->wakeup);
+    annal__log_close(&store->own_log.log);
+    annal__held_close(&store->own_log.held);
     annal__commit_done(&store->commit);
-    annal__filelock_done(store, &store->claim_lock);
-    annal__filelock_done(store, &store->recovery_lock);
-    annal__filelock_done(store, &store->structure_lock);
-    pthread_mutex_destroy(&store->waits.lock);
+    annal__filelock_done(&store->context, &store->claim_lock);
+    annal__filelock_done(&store->context, &store->recovery_lock);
+    annal__filelock_done(&store->context, &store->structure_lock);
+    pthread_mutex_destroy(&store->context.waits.lock);
     pthread_mutex_destroy(&store->slot.lock);
     pthread_cond_destroy(&store->slot.moved);
-    pthread_mutex_destroy(&store->sessions_lock);
+    pthread_mutex_destroy(&store->sessions.lock);
     pthread_mutex_destroy(&store->checkpoint_lock);
     pthread_mutex_destroy(&store->events_lock);
     pthread_mutex_destroy(&store->tails.lock);
@@ -199,10 +207,10 @@ static void free_store(annal_store *store)
     annal__buf_done(&store->strays.said);
     pthread_mutex_destroy(&store->keeper.round);
     if (store->events_dir >= 0)
-        store->io->close(store->io->arg, store->events_dir);
-    if (store->same_process != NULL)
-        munmap(store->same_process, SAME_PROCESS_BYTES);
-    annal__free(store->path);
+        store->context.io->close(store->context.io->arg, store->events_dir);
+    if (store->context.same_process != NULL)
+        munmap(store->context.same_process, SAME_PROCESS_BYTES);
+    annal__free(store->context.path);
     annal__free(store);
 }
 
@@ -251,16 +259,16 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     if (status == ANNAL_OK)
         status = annal__layout_check_version(store, err);
     if (status == ANNAL_OK)
-        annal__metrics_open(store);
-    if (status == ANNAL_OK && !store->read_only)
+        annal__metrics_open(&store->metrics);
+    if (status == ANNAL_OK && !store->context.read_only)
         status = annal__slots_recover(store, &missing, err);
-    if (status == ANNAL_OK && !store->read_only)
+    if (status == ANNAL_OK && !store->context.read_only)
         annal__replace_sweep(store);
-    if (status == ANNAL_OK && store->read_only)
+    if (status == ANNAL_OK && store->context.read_only)
         missing = annal__slots_find_redone(store);
-    if (status == ANNAL_OK && (store->read_only || missing != SLOTS_MAX))
+    if (status == ANNAL_OK && (store->context.read_only || missing != SLOTS_MAX))
         annal__unapplied_warn(store, missing);
-    if (status == ANNAL_OK && !store->read_only && !options->no_keeper)
+    if (status == ANNAL_OK && !store->context.read_only && !options->no_keeper)
         status = annal__keeper_start(store, err);
     if (status < 0)
         goto done;
@@ -309,10 +317,11 @@ static annal_status release_if_owned(void *arg, struct session *session, annal_e
 static annal_status leave_slot(annal_store *store, annal_error *err)
 {
     struct leaving leaving = {.store = store};
-    (void)annal__commit_take_broken(store); /* forget the failure: it was logged when it happened */
+    (void)annal__commit_take_broken(
+        &store->commit); /* forget the failure: it was logged when it happened */
     annal_status status = annal_checkpoint(store, err);
     annal_error *first = status < 0 ? NULL : err;
-    (void)annal__session_each(store, release_if_owned, &leaving, first);
+    (void)annal__session_each(&store->sessions, release_if_owned, &leaving, first);
     if (status == ANNAL_OK)
         status = leaving.status;
     if (status < 0)
@@ -320,13 +329,13 @@ static annal_status leave_slot(annal_store *store, annal_error *err)
     annal__slot_leave(store);
     if (atomic_load(&store->tombstones))
         annal__replace_sweep(store);
-    annal_error broken = annal__commit_take_broken(store);
+    annal_error broken = annal__commit_take_broken(&store->commit);
     if (broken.status == ANNAL_OK)
         return ANNAL_OK;
     annal__fail(err, ANNAL_ERR_IO,
                 "close store %.200s: %.300s; every event that was acknowledged is durable in its "
                 "journal",
-                store->path, broken.message);
+                store->context.path, broken.message);
     if (err != NULL)
         err->os_errno = broken.os_errno;
     return ANNAL_ERR_IO;
@@ -337,7 +346,7 @@ annal_status annal_store_close(annal_store *store, annal_error *err)
     if (store == NULL)
         return ANNAL_OK;
     annal_status status = ANNAL_OK;
-    if (store->pid == getpid()) {
+    if (store->context.pid == getpid()) {
         uint32_t writers = atomic_load(&store->open_writers);
         annal__keeper_stop(store);
         if (atomic_load(&store->slot.claimed))
@@ -346,7 +355,7 @@ annal_status annal_store_close(annal_store *store, annal_error *err)
             status = annal__fail(err, ANNAL_ERR_INVALID,
                                  "close store %.200s: %" PRIu32 " of its writers %s still open; "
                                  "close writers before their store",
-                                 store->path, writers, writers == 1 ? "is" : "are");
+                                 store->context.path, writers, writers == 1 ? "is" : "are");
     }
     free_store(store);
     return status;

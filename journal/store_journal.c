@@ -2,7 +2,6 @@
 #include "journal/store_journal.h"
 
 #include "journal/base/error.h"
-#include "journal/store.h"
 #include "journal/stray.h"
 
 #include <errno.h>
@@ -10,16 +9,16 @@
 
 /* Return the format of the first journal whose header does not name another session (stray.h), or
  * of the first journal. */
-static const struct codec *choose_journal(const annal_store *store, annal_slice session,
+static const struct codec *choose_journal(const struct context *context, annal_slice session,
                                           const struct codec *const *there, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!annal__stray_is_anothers(store, session, there[i]))
+        if (!annal__stray_is_anothers(context, session, there[i]))
             return there[i];
     return there[0];
 }
 
-annal_status annal__store_journal_find(const annal_store *store, annal_slice session,
+annal_status annal__store_journal_find(const struct context *context, annal_slice session,
                                        struct buf *out_path, const struct codec **out_codec,
                                        annal_error *err)
 {
@@ -28,10 +27,10 @@ annal_status annal__store_journal_find(const annal_store *store, annal_slice ses
     for (size_t i = 0; i < CODEC_COUNT; i++) {
         struct stat file;
         annal_status status =
-            annal__store_journal_path(store, session, annal__codecs[i], out_path, err);
+            annal__context_journal_path(context, session, annal__codecs[i], out_path, err);
         if (status < 0)
             return status;
-        if (store->io->stat(store->io->arg, out_path->ptr, &file) == 0) {
+        if (context->io->stat(context->io->arg, out_path->ptr, &file) == 0) {
             if (file.st_size > 0)
                 there[count++] = annal__codecs[i];
             else if (empty == NULL)
@@ -42,13 +41,14 @@ annal_status annal__store_journal_find(const annal_store *store, annal_slice ses
     }
     *out_codec = count == 0   ? empty
                  : count == 1 ? there[0]
-                              : choose_journal(store, session, there, count);
-    return annal__store_journal_path(
-        store, session, *out_codec == NULL ? annal__codecs[0] : *out_codec, out_path, err);
+                              : choose_journal(context, session, there, count);
+    return annal__context_journal_path(
+        context, session, *out_codec == NULL ? annal__codecs[0] : *out_codec, out_path, err);
 }
 
-annal_status annal__store_journal_open(const annal_store *store, annal_slice session, int *out_fd,
-                                       const struct codec **out_codec, annal_error *err)
+annal_status annal__store_journal_open(const struct context *context, annal_slice session,
+                                       int *out_fd, const struct codec **out_codec,
+                                       annal_error *err)
 {
     struct buf path = {0};
     annal_status status = ANNAL_OK;
@@ -57,9 +57,9 @@ annal_status annal__store_journal_open(const annal_store *store, annal_slice ses
      * Try twice, because one journal may replace the other between the two attempts to open them.
      */
     for (int tries = 0; tries < 2 && fd < 0 && status == ANNAL_OK; tries++) {
-        status = annal__store_journal_find(store, session, &path, out_codec, err);
+        status = annal__store_journal_find(context, session, &path, out_codec, err);
         if (status == ANNAL_OK && *out_codec != NULL) {
-            fd = store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+            fd = context->io->open(context->io->arg, path.ptr, O_RDONLY, 0);
             if (fd < 0 && errno == EACCES)
                 status = annal__stray_fail_denied(err, session);
             else if (fd < 0 && errno != ENOENT)
@@ -75,18 +75,18 @@ annal_status annal__store_journal_open(const annal_store *store, annal_slice ses
     return status;
 }
 
-bool annal__store_journal_is_double(const annal_store *store, annal_slice session,
+bool annal__store_journal_is_double(const struct context *context, annal_slice session,
                                     const struct codec *codec)
 {
     struct buf path = {0};
     bool found = false;
     for (size_t i = 0; i < CODEC_COUNT && !found; i++) {
         struct stat file;
-        found =
-            annal__codecs[i] != codec &&
-            annal__store_journal_path(store, session, annal__codecs[i], &path, NULL) == ANNAL_OK &&
-            store->io->stat(store->io->arg, path.ptr, &file) == 0 && S_ISREG(file.st_mode) &&
-            file.st_size > 0;
+        found = annal__codecs[i] != codec &&
+                annal__context_journal_path(context, session, annal__codecs[i], &path, NULL) ==
+                    ANNAL_OK &&
+                context->io->stat(context->io->arg, path.ptr, &file) == 0 &&
+                S_ISREG(file.st_mode) && file.st_size > 0;
     }
     annal__buf_done(&path);
     return found;

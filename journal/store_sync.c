@@ -6,10 +6,10 @@
 
 int annal__store_fdatasync(annal_store *store, int fd)
 {
-    int64_t begun_us = annal__store_now_us(store);
-    int result = store->io->fdatasync(store->io->arg, fd);
+    int64_t begun_us = annal__context_now_us(&store->context);
+    int result = store->context.io->fdatasync(store->context.io->arg, fd);
     int why = errno;
-    annal__metrics_synced(store, HISTOGRAM_JOURNAL_SYNC_US, begun_us);
+    annal__metrics_synced(&store->metrics, HISTOGRAM_JOURNAL_SYNC_US, begun_us);
     errno = why;
     return result;
 }
@@ -19,8 +19,8 @@ int annal__store_sync_events(annal_store *store)
     int result = 0;
     pthread_mutex_lock(&store->events_lock);
     if (atomic_exchange(&store->events_dirty, false)) {
-        annal__metrics_add(store, METRIC_SYNCS, 1);
-        result = store->io->fsync(store->io->arg, store->events_dir);
+        annal__metrics_add(&store->metrics, METRIC_SYNCS, 1);
+        result = store->context.io->fsync(store->context.io->arg, store->events_dir);
         if (result < 0)
             atomic_store(&store->events_dirty, true);
     }

@@ -3,17 +3,10 @@
 
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
-#include "journal/store.h"
-#include "journal/sys/say.h"
-#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-
-/* maximum number of strays (files that are not the journal of the session in their name) that are
- * logged one by one; one more message is logged for all others */
-#define SAID_MAX 8
 
 /* ---- One file ---- */
 
@@ -25,22 +18,22 @@ struct found {
     char bytes[FRAME_ENVELOPE_BYTES]; /* bytes of the file, into which `header` points */
 };
 
-static void read_found(const annal_store *store, annal_slice session, const struct codec *codec,
-                       struct found *out)
+static void read_found(const struct context *context, annal_slice session,
+                       const struct codec *codec, struct found *out)
 {
     struct buf path = {0};
     uint64_t h;
     out->is_present = out->has_header = out->denied = false;
     errno = 0;
-    int fd = annal__store_journal_path(store, session, codec, &path, NULL) < 0
+    int fd = annal__context_journal_path(context, session, codec, &path, NULL) < 0
                  ? -1
-                 : store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+                 : context->io->open(context->io->arg, path.ptr, O_RDONLY, 0);
     out->denied = fd < 0 && errno == EACCES;
     annal__buf_done(&path);
     if (fd < 0)
         return;
-    ssize_t got = annal__io_read_full(store->io, fd, out->bytes, sizeof out->bytes, 0);
-    store->io->close(store->io->arg, fd);
+    ssize_t got = annal__io_read_full(context->io, fd, out->bytes, sizeof out->bytes, 0);
+    context->io->close(context->io->arg, fd);
     out->is_present = got > 0;
     out->has_header = got > 0 && annal__codec_first(codec, (annal_slice){out->bytes, (size_t)got},
                                                     &out->header, &h);
@@ -67,13 +60,13 @@ annal_status annal__stray_fail_denied(annal_error *err, annal_slice session)
     return ANNAL_ERR_IO;
 }
 
-enum stray_kind annal__stray_look(const annal_store *store, annal_slice session,
+enum stray_kind annal__stray_look(const struct context *context, annal_slice session,
                                   annal_error *out_why)
 {
     struct found found[CODEC_COUNT];
     const struct codec *read = NULL;
     for (size_t i = 0; i < CODEC_COUNT; i++) {
-        read_found(store, session, annal__codecs[i], &found[i]);
+        read_found(context, session, annal__codecs[i], &found[i]);
         if (read == NULL && found[i].is_present && !is_anothers(&found[i], session, out_why))
             read = annal__codecs[i];
     }
@@ -95,15 +88,15 @@ enum stray_kind annal__stray_look(const annal_store *store, annal_slice session,
     return DOUBLE;
 }
 
-bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
+bool annal__stray_is_anothers(const struct context *context, annal_slice session,
                               const struct codec *codec)
 {
     struct found found;
-    read_found(store, session, codec, &found);
+    read_found(context, session, codec, &found);
     return is_anothers(&found, session, NULL);
 }
 
-bool annal__stray_is_strange(const annal_store *store, const char *name, annal_error *out_why)
+bool annal__stray_is_strange(const struct context *context, const char *name, annal_error *out_why)
 {
     struct buf path = {0};
     size_t length = strlen(name);
@@ -114,8 +107,8 @@ bool annal__stray_is_strange(const annal_store *store, const char *name, annal_e
         if (length < suffix || strcmp(name + length - suffix, annal__codecs[i]->suffix) != 0 ||
             annal_session_id_check((annal_slice){name, length - suffix}, NULL) == ANNAL_OK)
             continue;
-        if (annal__store_path(store, &path, "events", name, NULL) == ANNAL_OK)
-            (void)store->io->measure(store->io->arg, path.ptr, &regular, &bytes);
+        if (annal__context_path(context, &path, "events", name, NULL) == ANNAL_OK)
+            (void)context->io->measure(context->io->arg, path.ptr, &regular, &bytes);
     }
     annal__buf_done(&path);
     if (!regular)
@@ -125,57 +118,4 @@ bool annal__stray_is_strange(const annal_store *store, const char *name, annal_e
                       "move this file out of the store",
                       name);
     return true;
-}
-
-/* ---- Reports to the log callback, rule (3) ---- */
-
-static void say(annal_store *store, annal_slice name, const char *sentence)
-{
-    struct strays *strays = &store->strays;
-    bool known = false;
-    pthread_mutex_lock(&strays->lock);
-    for (size_t at = 0; at < strays->said.len && !known; at += strlen(strays->said.ptr + at) + 1)
-        known = annal__slice_is(name, strays->said.ptr + at);
-    known = known || strays->count > SAID_MAX;
-    if (!known && annal__buf_append_slice(&strays->said, name) == ANNAL_OK &&
-        annal__buf_append(&strays->said, "", 1) == ANNAL_OK)
-        strays->count++;
-    bool many = strays->count > SAID_MAX;
-    pthread_mutex_unlock(&strays->lock);
-    if (!known && many)
-        annal__say(store, ANNAL_LOG_WARNING,
-                   "further journals are left out: 'annal doctor' lists all");
-    else if (!known)
-        annal__say(store, ANNAL_LOG_WARNING, "a journal is left out: %s", sentence);
-}
-
-bool annal__stray_is(annal_store *store, annal_slice session)
-{
-    annal_error why;
-    enum stray_kind kind = annal__stray_look(store, session, &why);
-    if (kind != STRAY && kind != DENIED)
-        return false;
-    if (kind == DENIED)
-        atomic_store(&store->strays.denied, true);
-    say(store, session, why.message);
-    return true;
-}
-
-bool annal__stray_was_denied(const annal_store *store)
-{
-    return atomic_load(&store->strays.denied);
-}
-
-void annal__stray_note_double(annal_store *store, annal_slice session)
-{
-    annal_error why;
-    if (annal__stray_look(store, session, &why) == DOUBLE)
-        say(store, session, why.message);
-}
-
-void annal__stray_note_name(annal_store *store, const char *name)
-{
-    annal_error why;
-    if (annal__stray_is_strange(store, name, &why))
-        say(store, annal_slice_of(name), why.message);
 }

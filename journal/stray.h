@@ -23,10 +23,7 @@
 #ifndef JOURNAL_STRAY_H
 #define JOURNAL_STRAY_H
 
-#include "journal/base/buf.h"
-#include "journal/codec.h"
-
-#include <annal/store.h>
+#include "journal/context.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,14 +44,14 @@ enum stray_kind { NO_STRAY, STRAY, DOUBLE, DENIED };
 
 /* Find out what is wrong with the files that have this session's name; out_why receives it as a
  * sentence. */
-enum stray_kind annal__stray_look(const annal_store *store, annal_slice session,
+enum stray_kind annal__stray_look(const struct context *context, annal_slice session,
                                   annal_error *out_why);
 
 /* Return whether a file has the name of a journal, but with an invalid session id. */
-bool annal__stray_is_strange(const annal_store *store, const char *name, annal_error *out_why);
+bool annal__stray_is_strange(const struct context *context, const char *name, annal_error *out_why);
 
 /* Return whether the header of the session's journal in this format names another session. */
-bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
+bool annal__stray_is_anothers(const struct context *context, annal_slice session,
                               const struct codec *codec);
 
 /* Report to the log callback what a listing found: a session with two journals, or a file whose

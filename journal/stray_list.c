@@ -22,7 +22,7 @@ static int visit_session(void *arg, annal_slice session, uint64_t bytes)
     (void)bytes;
     struct stray_walk *walk = arg;
     annal_error why;
-    return annal__stray_look(walk->store, session, &why) == NO_STRAY
+    return annal__stray_look(&walk->store->context, session, &why) == NO_STRAY
                ? 0
                : walk->fn(walk->arg, session, why.message);
 }
@@ -31,7 +31,7 @@ static int visit_name(void *arg, const char *name)
 {
     struct stray_walk *walk = arg;
     annal_error why;
-    if (annal__stray_is_strange(walk->store, name, &why))
+    if (annal__stray_is_strange(&walk->store->context, name, &why))
         walk->stopped = walk->fn(walk->arg, annal_slice_of(name), why.message);
     return walk->stopped != 0;
 }
@@ -42,8 +42,9 @@ annal_status annal__stray_list(annal_store *store, annal__stray_fn fn, void *arg
     struct buf path = {0};
     annal_status status = annal__session_list_read(store, visit_session, &walk, err);
     if (status == ANNAL_OK)
-        status = annal__store_path(store, &path, "events", "", err);
-    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_name, &walk) < 0)
+        status = annal__context_path(&store->context, &path, "events", "", err);
+    if (status == ANNAL_OK &&
+        store->context.io->list(store->context.io->arg, path.ptr, visit_name, &walk) < 0)
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
     annal__buf_done(&path);
     return status == ANNAL_OK ? (annal_status)walk.stopped : status;
@@ -65,7 +66,7 @@ static bool is_unread(const struct file_walk *walk, const char *name)
 {
     struct buf path = {0};
     annal_error why;
-    bool unread = annal__stray_is_strange(walk->store, name, &why);
+    bool unread = annal__stray_is_strange(&walk->store->context, name, &why);
     size_t length = strlen(name);
     for (size_t i = 0; i < CODEC_COUNT && !unread; i++) {
         const struct codec *read = NULL;
@@ -74,9 +75,10 @@ static bool is_unread(const struct file_walk *walk, const char *name)
         if (session.len == 0 || strcmp(name + session.len, annal__codecs[i]->suffix) != 0 ||
             annal_session_id_check(session, NULL) < 0)
             continue;
-        unread = annal__store_journal_find(walk->store, session, &path, &read, NULL) < 0 ||
-                 read != annal__codecs[i] ||
-                 annal__stray_is_anothers(walk->store, session, annal__codecs[i]);
+        unread =
+            annal__store_journal_find(&walk->store->context, session, &path, &read, NULL) < 0 ||
+            read != annal__codecs[i] ||
+            annal__stray_is_anothers(&walk->store->context, session, annal__codecs[i]);
     }
     annal__buf_done(&path);
     return unread;
@@ -88,7 +90,7 @@ static int visit_file(void *arg, const char *name)
     struct buf path = {0};
     if (!is_unread(walk, name))
         return 0;
-    walk->status = annal__store_path(walk->store, &path, "events", name, walk->err);
+    walk->status = annal__context_path(&walk->store->context, &path, "events", name, walk->err);
     if (walk->status == ANNAL_OK)
         walk->status = walk->fn(walk->arg, path.ptr);
     annal__buf_done(&path);
@@ -100,8 +102,9 @@ annal_status annal__stray_files(const annal_store *store, annal__stray_file_fn f
 {
     struct file_walk walk = {.store = store, .fn = fn, .arg = arg, .err = err};
     struct buf path = {0};
-    annal_status status = annal__store_path(store, &path, "events", "", err);
-    if (status == ANNAL_OK && store->io->list(store->io->arg, path.ptr, visit_file, &walk) < 0)
+    annal_status status = annal__context_path(&store->context, &path, "events", "", err);
+    if (status == ANNAL_OK &&
+        store->context.io->list(store->context.io->arg, path.ptr, visit_file, &walk) < 0)
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
     annal__buf_done(&path);
     return status == ANNAL_OK ? walk.status : status;

@@ -7,7 +7,7 @@
 #ifndef JOURNAL_TORN_TAIL_H
 #define JOURNAL_TORN_TAIL_H
 
-#include "journal/store.h"
+#include <annal/store.h>
 
 /*
  * Save bytes [from, to) of the journal that is open as fd to events/.torn/<session>.<from>.<time>,

@@ -8,6 +8,7 @@
 #include "journal/base/slice.h"
 #include "journal/replace_tombstone.h"
 #include "journal/slot.h"
+#include "journal/store.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
@@ -75,8 +76,8 @@ static void count(struct unseen *unseen, const struct named *named)
     annal__codec_file_id_text(named->file, file);
     bool gone = false;
     if (status == ANNAL_ERR_NOTFOUND)
-        (void)annal__replace_is_gone(unseen->store, session, annal__codec_of(named->format),
-                                     named->file, &gone, NULL);
+        (void)annal__replace_is_gone(&unseen->store->context, session,
+                                     annal__codec_of(named->format), named->file, &gone, NULL);
     bool other = status == ANNAL_OK && info.file[0] != '\0' && strcmp(info.file, file) != 0;
     if (gone || other || named->last_seq <= info.last_seq)
         return;
@@ -130,7 +131,7 @@ void annal__unapplied_warn(annal_store *store, uint32_t missing)
     if (unseen->events > 0 && missing != SLOTS_MAX)
         annal__say(store, ANNAL_LOG_WARNING,
                    "%s; these events are shown when %s has recovered the commit log", what,
-                   annal__lock_holder_name(annal__slot_holder(store, missing), name));
+                   annal__lock_holder_name(annal__slot_holder(&store->context, missing), name));
     else if (unseen->events > 0)
         annal__say(store, ANNAL_LOG_WARNING,
                    "%s; to see these events, open the store for writing once", what);
@@ -144,8 +145,8 @@ annal_status annal__unapplied_settle(annal_store *store, annal_error *err)
     char what[600];
     if (unseen == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "search the commit logs: out of memory");
-    int64_t deadline_us = annal__store_deadline(store);
-    annal_status status = annal__store_check(store, err);
+    int64_t deadline_us = annal__context_deadline(&store->context);
+    annal_status status = annal__context_check(&store->context, err);
     while (status == ANNAL_OK) {
         annal__buf_done(&unseen->text);
         *unseen = (struct unseen){.store = store, .text = {.limit = 400}};
@@ -153,10 +154,11 @@ annal_status annal__unapplied_settle(annal_store *store, annal_error *err)
         if (status < 0 || unseen->events == 0)
             break;
         describe(unseen, what, sizeof what);
-        if (annal__store_may_wait(store, deadline_us - annal__store_now_us(store)) <= 0)
+        if (annal__context_may_wait(&store->context,
+                                    deadline_us - annal__context_now_us(&store->context)) <= 0)
             status = annal__fail(err, ANNAL_ERR_BUSY, "%.400s; try again", what);
         else
-            annal__store_wait(store, SETTLE_US);
+            annal__context_wait(&store->context, SETTLE_US);
     }
     annal__buf_done(&unseen->text);
     annal__free(unseen);

@@ -7,7 +7,7 @@
 #ifndef JOURNAL_UNAPPLIED_H
 #define JOURNAL_UNAPPLIED_H
 
-#include "journal/store.h"
+#include <annal/store.h>
 
 /* Warn of the durable events that readers cannot see yet: name their number and their sessions.
  * missing: a slot that another process is recovering without progress (annal__slots_recover()), or

@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/json_msgpack.h"
 #include "journal/lineage.h"
+#include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"
@@ -91,8 +92,10 @@ static void check_double(struct verification *verification, const annal_store *s
 {
     struct buf path = {0};
     const struct codec *codec = NULL;
-    if (annal__store_journal_find(store, verification->session, &path, &codec, NULL) == ANNAL_OK &&
-        codec != NULL && annal__store_journal_is_double(store, verification->session, codec))
+    if (annal__store_journal_find(&store->context, verification->session, &path, &codec, NULL) ==
+            ANNAL_OK &&
+        codec != NULL &&
+        annal__store_journal_is_double(&store->context, verification->session, codec))
         find(verification, 0, 0, 0,
              "there is a second journal of this session, in the other format");
     annal__buf_done(&path);

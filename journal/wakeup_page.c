@@ -2,8 +2,9 @@
 #include "journal/wakeup_page.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/futex.h"
 #include "journal/base/hash.h"
-#include "journal/store.h"
+#include "journal/context.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,34 +17,35 @@ _Static_assert(offsetof(struct wakeup_page, slots) == 4096, "the header is one p
 
 /* ---- The page ---- */
 
-annal_status annal__wakeup_init(struct wakeup *wakeup)
+annal_status annal__wakeup_init(struct wakeup *wakeup, const struct context *context)
 {
+    wakeup->context = context;
     return pthread_mutex_init(&wakeup->lock, NULL) == 0 ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-void annal__wakeup_done(annal_store *store)
+void annal__wakeup_done(struct wakeup *wakeup)
 {
-    struct wakeup_map *map = atomic_exchange(&store->wakeup.map, NULL);
+    struct wakeup_map *map = atomic_exchange(&wakeup->map, NULL);
     while (map != NULL) {
         struct wakeup_map *older = map->older;
-        store->io->unmap(store->io->arg, map->page, sizeof *map->page);
+        wakeup->context->io->unmap(wakeup->context->io->arg, map->page, sizeof *map->page);
         annal__free(map);
         map = older;
     }
-    pthread_mutex_destroy(&store->wakeup.lock);
+    pthread_mutex_destroy(&wakeup->lock);
 }
 
 /* Append zeros to the file up to the length of a page (rule 6). Return false if that is not
  * possible; a process that may not write uses only a complete file. */
-static bool fill(const annal_store *store, int fd, uint64_t bytes)
+static bool fill(const struct context *context, int fd, uint64_t bytes)
 {
     static const char zeros[4096];
     const uint64_t whole = sizeof(struct wakeup_page);
-    if (bytes < whole && store->read_only)
+    if (bytes < whole && context->read_only)
         return false;
     while (bytes < whole) {
         size_t piece = whole - bytes < sizeof zeros ? (size_t)(whole - bytes) : sizeof zeros;
-        if (annal__io_write_all(store->io, fd, zeros, piece, bytes) < 0)
+        if (annal__io_write_all(context->io, fd, zeros, piece, bytes) < 0)
             return false;
         bytes += piece;
     }
@@ -52,13 +54,13 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
 
 /* Return whether this process may use the page: a process of this boot and version wrote it, or it
  * is of an earlier boot, and then this process writes the present boot into it (rule 6). */
-static bool claim(const annal_store *store, struct wakeup_page *page)
+static bool claim(const struct context *context, struct wakeup_page *page)
 {
     uint64_t boot[2];
-    memcpy(boot, store->boot, sizeof boot);
+    memcpy(boot, context->boot, sizeof boot);
     if (atomic_load(&page->boot[0]) == boot[0] && atomic_load(&page->boot[1]) == boot[1])
         return atomic_load(&page->magic) == WAKEUP_MAGIC;
-    if (store->read_only)
+    if (context->read_only)
         return false;
     atomic_store(&page->magic, WAKEUP_MAGIC);
     atomic_store(&page->boot[0], boot[0]);
@@ -66,20 +68,20 @@ static bool claim(const annal_store *store, struct wakeup_page *page)
     return true;
 }
 
-static struct wakeup_map *map_file(const annal_store *store, int fd)
+static struct wakeup_map *map_file(const struct context *context, int fd)
 {
-    const struct io *io = store->io;
+    const struct io *io = context->io;
     struct stat file;
     struct wakeup_map *map = annal__zalloc(sizeof *map);
     if (map == NULL || io->fstat(io->arg, fd, &file) < 0 || !S_ISREG(file.st_mode) ||
-        !fill(store, fd, (uint64_t)file.st_size))
+        !fill(context, fd, (uint64_t)file.st_size))
         goto failed;
     map->device = file.st_dev;
     map->inode = file.st_ino;
     map->page = io->map_shared(io->arg, fd, sizeof *map->page);
     if (map->page == MAP_FAILED)
         goto failed;
-    if (claim(store, map->page))
+    if (claim(context, map->page))
         return map;
     io->unmap(io->arg, map->page, sizeof *map->page);
 
@@ -90,48 +92,47 @@ failed:
 
 /* Map the file that has the name locks/bell now, unless it is mapped already (rule 7). With `make`,
  * create it if it is missing. The caller holds wakeup->lock. */
-static void look_at_name(annal_store *store, const char *path, bool make)
+static void look_at_name(struct wakeup *wakeup, const char *path, bool make)
 {
-    const struct io *io = store->io;
-    struct wakeup_map *now = atomic_load(&store->wakeup.map);
+    const struct io *io = wakeup->context->io;
+    struct wakeup_map *now = atomic_load(&wakeup->map);
     dev_t device;
     ino_t inode;
     if (now != NULL && io->identify(io->arg, path, &device, &inode) == 0 && device == now->device &&
         inode == now->inode)
         return;
-    int fd = io->open(io->arg, path, O_RDWR | (make && !store->read_only ? O_CREAT : 0), 0660);
+    int fd =
+        io->open(io->arg, path, O_RDWR | (make && !wakeup->context->read_only ? O_CREAT : 0), 0660);
     if (fd < 0)
         return;
-    struct wakeup_map *fresh = map_file(store, fd);
+    struct wakeup_map *fresh = map_file(wakeup->context, fd);
     io->close(io->arg, fd);
     if (fresh == NULL)
         return;
     fresh->older = now;
-    atomic_store(&store->wakeup.map, fresh);
+    atomic_store(&wakeup->map, fresh);
 }
 
-static void check_map(annal_store *store, int64_t now_us, bool make)
+static void check_map(struct wakeup *wakeup, int64_t now_us, bool make)
 {
-    struct wakeup *wakeup = &store->wakeup;
     struct buf path = {0};
     if (pthread_mutex_trylock(&wakeup->lock) != 0)
         /* another thread is already checking whether the name still belongs to the mapped file */
         return;
-    if (annal__store_path(store, &path, "locks", "bell", NULL) == ANNAL_OK)
-        look_at_name(store, path.ptr, make);
+    if (annal__context_path(wakeup->context, &path, "locks", "bell", NULL) == ANNAL_OK)
+        look_at_name(wakeup, path.ptr, make);
     atomic_store(&wakeup->checked_us, now_us == 0 ? 1 : now_us);
     pthread_mutex_unlock(&wakeup->lock);
     annal__buf_done(&path);
 }
 
-struct wakeup_page *annal__wakeup_page(annal_store *store, int64_t now_us, bool make)
+struct wakeup_page *annal__wakeup_page(struct wakeup *wakeup, int64_t now_us, bool make)
 {
-    struct wakeup *wakeup = &store->wakeup;
     const struct wakeup_map *map = atomic_load_explicit(&wakeup->map, memory_order_acquire);
     int64_t checked_us = atomic_load_explicit(&wakeup->checked_us, memory_order_relaxed);
     int64_t every_us = map == NULL ? WAKEUP_SEEK_US : WAKEUP_CHECK_US;
     if (checked_us == 0 || now_us - checked_us >= every_us || (map == NULL && make)) {
-        check_map(store, now_us, make);
+        check_map(wakeup, now_us, make);
         map = atomic_load_explicit(&wakeup->map, memory_order_acquire);
     }
     return map == NULL ? NULL : map->page;
@@ -178,9 +179,10 @@ void annal__wakeup_wake(struct wakeup_page *page)
         annal__futex_wake_some(&page->word, 1);
 }
 
-void annal__wakeup_announce_all(annal_store *store)
+void annal__wakeup_announce_all(struct wakeup *wakeup)
 {
-    struct wakeup_page *page = annal__wakeup_page(store, annal__store_now_us(store), false);
+    struct wakeup_page *page =
+        annal__wakeup_page(wakeup, annal__context_now_us(wakeup->context), false);
     annal__wakeup_announce(page, (annal_slice){NULL, 0}, 0);
     annal__wakeup_wake(page);
 }

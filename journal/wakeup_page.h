@@ -46,7 +46,7 @@
 #ifndef JOURNAL_WAKEUP_PAGE_H
 #define JOURNAL_WAKEUP_PAGE_H
 
-#include <annal/store.h>
+#include "journal/context.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -96,6 +96,7 @@ struct wakeup_map {
 
 /* The mappings of the wakeup page of a store object. */
 struct wakeup {
+    const struct context *context;
     /* held while a thread checks the file's name and maps the file */
     pthread_mutex_t lock;
     struct wakeup_map *_Atomic map; /* newest mapping; NULL: no page could be mapped */
@@ -118,12 +119,12 @@ enum wakeup_found {
     WAKEUP_LOST     /* the entry was overwritten, or is invalid (rule 3) */
 };
 
-annal_status annal__wakeup_init(struct wakeup *wakeup);
-void annal__wakeup_done(annal_store *store);
+annal_status annal__wakeup_init(struct wakeup *wakeup, const struct context *context);
+void annal__wakeup_done(struct wakeup *wakeup);
 
 /* Return the page, and map it if necessary; NULL if the file does not exist. With `make`, for
  * listeners, create the file. Any thread. */
-struct wakeup_page *annal__wakeup_page(annal_store *store, int64_t now_us, bool make);
+struct wakeup_page *annal__wakeup_page(struct wakeup *wakeup, int64_t now_us, bool make);
 
 /* Announce that a session's journal ends at event end_seq; call annal__wakeup_wake() after the last
  * announcement. page may be NULL. */
@@ -131,7 +132,7 @@ void annal__wakeup_announce(struct wakeup_page *page, annal_slice session, uint6
 void annal__wakeup_wake(struct wakeup_page *page);
 
 /* Announce that the journal of any session may have changed, and wake the listeners. */
-void annal__wakeup_announce_all(annal_store *store);
+void annal__wakeup_announce_all(struct wakeup *wakeup);
 
 /* Read and check the entry of this ticket. */
 enum wakeup_found annal__wakeup_read(struct wakeup_page *page, uint64_t ticket,

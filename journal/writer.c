@@ -97,7 +97,7 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
     static const annal_writer_options defaults;
     if (options == NULL)
         options = &defaults;
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
         status = annal_session_id_check(session, err);
     if (status < 0)
@@ -109,8 +109,8 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
     writer->store = store;
     writer->level = options->level != 0 ? options->level : store->level;
     writer->codec = annal__codec_of(options->format);
-    writer->wait_ms = options->wait_ms != 0 ? options->wait_ms : store->wait_ms;
-    writer->session = annal__session_get(store, session, err);
+    writer->wait_ms = options->wait_ms != 0 ? options->wait_ms : store->context.wait_ms;
+    writer->session = annal__session_get(&store->sessions, session, err);
     if (writer->session == NULL) {
         annal__free(writer);
         return ANNAL_ERR_NOMEM;
@@ -257,18 +257,19 @@ static annal_status check_space(const struct append *append, annal_error *err)
     uint64_t bytes = append->data_bytes, keep = store->keep_free_bytes;
     if (append->writer->has_reserve && keep > SPENDING_RESERVE_BYTES)
         keep = SPENDING_RESERVE_BYTES;
-    int64_t now_us = annal__store_now_us(store);
+    int64_t now_us = annal__context_now_us(&store->context);
     int64_t checked_us = atomic_load(&store->space_checked_us);
     if (checked_us == 0 || now_us - checked_us >= FREE_CHECK_EVERY_US ||
         atomic_load(&store->space_free) < FREE_LITTLE_BYTES) {
         struct io_space space;
-        if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
-            return annal__fail_errno(err, "cannot examine the free space of %s", store->path);
+        if (store->context.io->space(store->context.io->arg, store->events_dir, &space) < 0)
+            return annal__fail_errno(err, "cannot examine the free space of %s",
+                                     store->context.path);
         atomic_store(&store->space_free, space.free_bytes);
         atomic_store(&store->space_checked_us, now_us);
     }
     uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + keep;
-    uint64_t region_bytes = atomic_load(&store->log_region_bytes);
+    uint64_t region_bytes = atomic_load(&store->own_log.region_bytes);
     /* The log grows for an append that is larger than a region, to regions of at most twice the
      * size of the append. */
     if (bytes + LOG_REGION_FIRST / 2 > region_bytes && bytes > LOG_REGION_FIRST / 2)
@@ -283,7 +284,7 @@ static annal_status check_space(const struct append *append, annal_error *err)
         err,
         "append to store %.200s: refused, nothing was written: %.1f MiB of its disk are free, the "
         "append needs %.1f, and %.1f are kept free (--keep-free, keep_free_bytes)",
-        store->path, mib(free_bytes), mib(needed - keep), mib(keep));
+        store->context.path, mib(free_bytes), mib(needed - keep), mib(keep));
 }
 
 annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts, size_t count,
@@ -398,7 +399,7 @@ static annal_status convert_drafts(struct append *append, annal_error *err)
 
 static annal_status open_scan(const struct append *append, struct scan *scan, annal_error *err)
 {
-    const struct io *io = append->store->io;
+    const struct io *io = append->store->context.io;
     int fd = io->open(io->arg, append->session->path, O_RDONLY, 0);
     if (fd < 0)
         return annal__fail_errno(err, "cannot open %s", append->session->path);
@@ -587,7 +588,7 @@ static annal_status check_expected(struct append *append, uint64_t *out_seq, ann
 static int64_t choose_time(const struct append *append, const annal_draft *draft, int64_t last_us)
 {
     if (draft->ts_us == 0)
-        return annal__clock_after(append->store->clock, last_us);
+        return annal__clock_after(append->store->context.clock, last_us);
     /* limited to times that an event can have in every format */
     return annal__draft_time(draft, 0);
 }
@@ -663,7 +664,7 @@ static void move_session(struct append *append, const struct advance *advance)
 static annal_status take_back(const struct append *append, annal_status status, annal_error *err)
 {
     struct session *session = append->session;
-    const struct io *io = append->store->io;
+    const struct io *io = append->store->context.io;
     if (status != ANNAL_ERR_UNKNOWN && append->count == 1 &&
         (session->fd < 0 || io->ftruncate(io->arg, session->fd, session->end) == 0))
         return status;
@@ -697,11 +698,11 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     if (session->loose.len == 0)
         session->loose_first_seq = session->seq + 1;
     (void)annal__buf_append_slice(&session->loose, bytes);
-    annal__metrics_add(store, METRIC_EVENTS, append->count);
-    annal__metrics_add(store, METRIC_PAYLOAD_BYTES, append->data_bytes);
+    annal__metrics_add(&store->metrics, METRIC_EVENTS, append->count);
+    annal__metrics_add(&store->metrics, METRIC_PAYLOAD_BYTES, append->data_bytes);
     atomic_store(&store->appended_us, session->used_us);
     move_session(append, advance);
-    struct wakeup_page *page = annal__wakeup_page(store, session->used_us, false);
+    struct wakeup_page *page = annal__wakeup_page(&store->wakeup, session->used_us, false);
     annal__wakeup_announce(page, annal__session_id(session), session->seq);
     annal__wakeup_wake(page);
     annal_error failure;
@@ -845,7 +846,7 @@ static annal_status wait_for_group(struct append *append, struct group *group, a
     if (group == NULL)
         return ANNAL_OK;
     if (append->level == ANNAL_LEVEL_BATCH) {
-        annal__commit_leave(store, group);
+        annal__commit_leave(&store->commit, group);
         return ANNAL_OK;
     }
     return annal__commit_wait(store, group, append->session, err);
@@ -861,7 +862,8 @@ static void keep_in_passing(annal_store *store)
 
 static void count_failure(annal_store *store, annal_status status)
 {
-    annal__metrics_add(store, status == ANNAL_ERR_UNKNOWN ? METRIC_UNKNOWN : METRIC_REFUSED, 1);
+    annal__metrics_add(&store->metrics,
+                       status == ANNAL_ERR_UNKNOWN ? METRIC_UNKNOWN : METRIC_REFUSED, 1);
 }
 
 annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts, size_t count,
@@ -886,13 +888,13 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     };
     struct group *group = NULL;
     uint64_t seq = 0;
-    annal_status status = annal__store_check_writable(writer->store, err);
+    annal_status status = annal__context_check_writable(&writer->store->context, err);
     if (status == ANNAL_OK)
         status = annal__draft_check_expect(annal__writer_session(writer), options, err);
     if (status == ANNAL_OK)
         status = check_drafts(&append, err);
     if (status == ANNAL_OK)
-        status = annal__commit_check(writer->store, err);
+        status = annal__commit_check(&writer->store->commit, err);
     if (status == ANNAL_OK)
         status = check_space(&append, err);
     if (status < 0) {
@@ -900,7 +902,8 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         return status;
     }
 
-    int64_t deadline_us = annal__store_now_us(writer->store) + (int64_t)writer->wait_ms * 1000;
+    int64_t deadline_us =
+        annal__context_now_us(&writer->store->context) + (int64_t)writer->wait_ms * 1000;
     do {
         status = annal__commit_make_room(writer->store, err);
         if (status < 0)
@@ -934,7 +937,7 @@ static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_
 {
     const struct session *session = writer->session;
     uint64_t unknown, refused;
-    annal__commit_find_lost(writer->store, session, &unknown, &refused, why);
+    annal__commit_find_lost(&writer->store->commit, session, &unknown, &refused, why);
     *out = (annal_sync_result){writer->loss.doubt_seq, writer->loss.lost_seq};
     if (out->unknown_seq > 0)
         *why = *session->refusal;
@@ -974,7 +977,7 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     struct session *session = writer->session;
     annal_sync_result result;
     annal_error failure, why;
-    annal_status status = annal__store_check_writable(store, err);
+    annal_status status = annal__context_check_writable(&store->context, err);
     if (status < 0)
         return status;
     pthread_mutex_lock(&session->lock);

@@ -266,15 +266,15 @@ START_TEST(a_hold_on_artifacts_stops_the_sweep)
     annal__artifact_hold *hold = NULL;
     annal_error err = {0};
     const annal_artifact_sweep_options options = {.older_than_us = -1};
-    const struct clock *clock = f.store->clock;
+    const struct clock *clock = f.store->context.clock;
     struct clock hurried = *clock;
     hurried.monotonic_us = hurry;
     hurried.arg = &now_us;
     fixture_put(&f, "s", "not named yet");
     ck_assert_int_eq(annal__artifact_hold_new(f.store, &hold, &err), ANNAL_OK);
-    f.store->clock = &hurried;
+    f.store->context.clock = &hurried;
     ck_assert_int_eq(annal_artifact_sweep(f.store, &options, &result, &err), ANNAL_ERR_BUSY);
-    f.store->clock = clock;
+    f.store->context.clock = clock;
     ck_assert_ptr_nonnull(strstr(err.message, "is storing artifacts"));
     ck_assert_uint_eq(fixture_count(&f, "s"), 1);
     annal__artifact_hold_free(hold);

@@ -193,7 +193,7 @@ void record_answer(struct life *life, annal_status status, bool makes_durable)
     if (status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED)
         life->stopped = true;
     /* What the keeper's work could not do shows in what is tried next. */
-    if (life->store != NULL && annal__commit_check(life->store, NULL) < 0)
+    if (life->store != NULL && annal__commit_check(&life->store->commit, NULL) < 0)
         life->stopped = true;
     for (size_t i = 0; i < life->count && status == ANNAL_OK && makes_durable; i++) {
         if (life->claims[i].answer == PENDING)

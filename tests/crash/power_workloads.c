@@ -485,7 +485,7 @@ static annal_store *open_stage(const struct program *program, bool to_read)
 {
     char path[64];
     annal_store *store = NULL;
-    const struct io *io = program->store->io;
+    const struct io *io = program->store->context.io;
     const struct sim_process *process = io->arg;
     const struct sim_disk *disk = process->disk;
     const struct seams seams = {.io = io, .clock = &disk->clock, .boot = disk->boot};

@@ -38,7 +38,7 @@ static void fill_region(struct life *life)
 {
     if (life->store == NULL || !life->store->slot.claimed)
         return;
-    struct log *log = &life->store->slot.log;
+    struct log *log = &life->store->own_log.log;
     log->end = log->regions[log->current].bytes - log->block;
 }
 
@@ -174,7 +174,7 @@ static void tear(const struct life *life, const char *name)
 static void die(struct life *life)
 {
     annal_error died = {.status = ANNAL_ERR_IO, .message = "this process is dead"};
-    annal__commit_fail(life->store, &died);
+    annal__commit_fail(&life->store->commit, &died);
     (void)annal_store_close(life->store, NULL);
     life->store = NULL;
     life->stopped = false;

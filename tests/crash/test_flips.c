@@ -90,7 +90,7 @@ static void fill(struct bed *bed)
 /* Release the session, so that the next append reads the journal again. */
 static void release(const struct bed *bed)
 {
-    struct session *session = annal__session_get(bed->store, ANNAL_SLICE(S), NULL);
+    struct session *session = annal__session_get(&bed->store->sessions, ANNAL_SLICE(S), NULL);
     ck_assert_ptr_nonnull(session);
     pthread_mutex_lock(&session->lock);
     ck_ok(annal__session_release(bed->store, session, err));

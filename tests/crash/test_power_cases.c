@@ -601,7 +601,7 @@ START_TEST(a_region_is_reused_only_after_a_durable_group_released_it)
     trap.check_log = true;
     ck_ok(try_add(&one, "s", 600000, ANNAL_LEVEL_SYNC, err));
     trap.check_log = false;
-    ck_assert_uint_ge(one.store->slot.log.epoch, 3);
+    ck_assert_uint_ge(one.store->own_log.log.epoch, 3);
     close_side(&one);
 }
 END_TEST

@@ -44,7 +44,7 @@ START_TEST(a_checkpoint_syncs_each_dirty_journal_once_and_the_directory_for_new_
     uint64_t number = 1;
     for (size_t i = 0; i < 3; i++, number += 2) {
         append_to_many(counts[i], number);
-        uint64_t before = syncs(), epoch = store->slot.log.epoch;
+        uint64_t before = syncs(), epoch = store->own_log.log.epoch;
         ck_ok(annal__checkpoint_epoch(store, epoch, err));
         ck_assert_uint_eq(syncs() - before, counts[i] + 1);
         ck_assert_uint_ge(store->commit.released, epoch);
@@ -67,7 +67,7 @@ START_TEST(the_caller_syncs_every_journal_when_no_thread_starts)
         append_to_many(12, at);
         uint64_t before = syncs();
         failing_libc_arm(&plan);
-        annal_status status = annal__checkpoint_epoch(store, store->slot.log.epoch, NULL);
+        annal_status status = annal__checkpoint_epoch(store, store->own_log.log.epoch, NULL);
         failing_libc_arm(NULL);
         ck_assert_int_eq(status, ANNAL_OK);
         ck_assert_uint_eq(syncs() - before, 12 + (at == 1)); /* the names are new the first time */
@@ -84,7 +84,7 @@ START_TEST(a_checkpoint_without_memory_for_its_list_releases_nothing)
         append_to_many(100, at);
         uint64_t before = store->commit.released;
         failing_libc_arm(&plan);
-        annal_status status = annal__checkpoint_epoch(store, store->slot.log.epoch, NULL);
+        annal_status status = annal__checkpoint_epoch(store, store->own_log.log.epoch, NULL);
         failing_libc_arm(NULL);
         failed = plan.failed[0] != '\0';
         ck_assert_int_eq(status, failed ? ANNAL_ERR_NOMEM : ANNAL_OK);
@@ -181,12 +181,12 @@ START_TEST(a_failed_journal_sync_releases_nothing_until_its_bytes_are_rewritten)
     append_to_many(2, 1);
     uint64_t released = store->commit.released;
     disk.fail_at = disk.calls + 1;
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->own_log.log.epoch, err));
     ck_assert_uint_eq(store->commit.released, released);
-    ck_assert_uint_eq(store->late_sessions, 1);
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    ck_assert_uint_eq(store->sessions.late, 1);
+    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->own_log.log.epoch, err));
     ck_ok(annal_checkpoint(store, err));
-    ck_assert_uint_eq(store->late_sessions, 0);
+    ck_assert_uint_eq(store->sessions.late, 0);
     ck_assert_uint_gt(store->commit.released, released);
     append_to_many(2, 2);
     store_close(store);
@@ -199,7 +199,7 @@ START_TEST(a_failed_directory_sync_stops_the_store_until_the_next_open_repairs_i
     append_to_many(1, 1);
     uint64_t released = store->commit.released;
     disk.fail_at = disk.calls + 2;
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->slot.log.epoch, err));
+    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->own_log.log.epoch, err));
     ck_assert_uint_eq(store->commit.released, released);
     ck_status(ANNAL_ERR_CLOSED, append_number(store, "s0", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_ERR_CLOSED);

@@ -481,7 +481,7 @@ START_TEST(a_larger_log_that_is_requested_twice_is_created_once)
     store->commit.wish_bytes = 4 * LOG_REGION_FIRST;
     ck_ok(annal__commit_grow(store, err));
     ck_assert_uint_gt(disk.calls, before);
-    ck_assert_uint_eq(atomic_load(&store->log_region_bytes), 4 * LOG_REGION_FIRST);
+    ck_assert_uint_eq(atomic_load(&store->own_log.region_bytes), 4 * LOG_REGION_FIRST);
     unsigned once = disk.calls;
     store->commit.wish_bytes = 4 * LOG_REGION_FIRST;
     ck_ok(annal__commit_grow(store, err));
@@ -532,7 +532,8 @@ START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
     ck_ok(append_slice(store, "s", large, NULL, ANNAL_LEVEL_BATCH, &seq, err));
     free(data);
     uint64_t number = store->commit.current->number;
-    struct group_record record = {.session = annal__session_get(store, ANNAL_SLICE("s"), NULL)};
+    struct group_record record = {.session =
+                                      annal__session_get(&store->sessions, ANNAL_SLICE("s"), NULL)};
     ck_assert_int_eq(annal__commit_add(store, &record, ANNAL_SLICE(""), ANNAL_SLICE(""),
                                        ANNAL_SLICE("x\n"), 1, 1, true, &group, NULL),
                      ANNAL_END);

@@ -277,7 +277,7 @@ static bool convert_with_failure(annal_format to, unsigned at)
     store = store_open_seams(path, &after_a_power_cut);
     ck_numbers(store, "s", 5);
     ck_assert(status != ANNAL_OK || format_of(store, "s") == to);
-    ck_assert(!annal__store_journal_is_double(store, ANNAL_SLICE("s"),
+    ck_assert(!annal__store_journal_is_double(&store->context, ANNAL_SLICE("s"),
                                               annal__codec_of(format_of(store, "s"))));
     append_numbers(store, "s", 6, 6, ANNAL_LEVEL_SYNC);
     store_close(store);

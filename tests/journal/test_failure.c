@@ -131,7 +131,7 @@ START_TEST(a_lagging_session_keeps_lagging_when_the_log_lost_its_events)
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     picky_io_fail(&disk, PICKY_WRITE, JOURNAL, EIO, -1);
     ck_ok(append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
-    const struct log *log = &store->slot.log;
+    const struct log *log = &store->own_log.log;
     uint64_t last = log->regions[log->current].offset + log->end - log->block;
     int fd = open(tmpdir_path(&dir, "store/" LOG), O_WRONLY);
     ck_assert_int_eq(pwrite(fd, "rot", 3, (off_t)last + 80), 3);
@@ -283,7 +283,8 @@ START_TEST(a_descriptor_stays_open_while_a_checkpoint_uses_it)
     sync_file = disk.io.fdatasync;
     disk.io.fdatasync = fail_meanwhile;
     store->keeper.running = true; /* else the append would catch up itself */
-    (void)annal__checkpoint_epoch(store, store->slot.log.epoch, NULL); /* it saw a late session */
+    (void)annal__checkpoint_epoch(store, store->own_log.log.epoch,
+                                  NULL); /* it saw a late session */
     store->keeper.running = false;
     pthread_join(catcher, NULL);
     ck_ok(annal_keep(store, err));
@@ -351,7 +352,7 @@ END_TEST
 
 START_TEST(a_descriptor_is_closed_only_after_its_sync)
 {
-    store->descriptors_max = 2;
+    store->sessions.descriptors_max = 2;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
     picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 1);
@@ -369,13 +370,13 @@ END_TEST
 START_TEST(a_failed_log_write_is_refused_and_the_log_stays_in_use)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
-    ino_t inode = store->slot.log.inode;
-    uint64_t group = store->slot.log.group;
+    ino_t inode = store->own_log.log.inode;
+    uint64_t group = store->own_log.log.group;
     picky_io_fail(&disk, PICKY_WRITE, LOG, ENOSPC, 1);
     ck_refused("s", 3, ENOSPC);
-    ck_assert_uint_eq(store->slot.log.group, group + 1); /* an empty one stands there */
+    ck_assert_uint_eq(store->own_log.log.group, group + 1); /* an empty one stands there */
     append_numbers(store, "s", 3, 4, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_eq(store->slot.log.inode, inode);
+    ck_assert_uint_eq(store->own_log.log.inode, inode);
     store_abandon(store);
     ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/" JOURNAL), 0), 0);
     reopen(true);
@@ -398,14 +399,14 @@ START_TEST(a_large_group_without_a_header_is_refused_and_the_log_stays_in_use)
                                   .data = event_data(data + i * BYTES, BYTES, i + 1, BYTES - 100)};
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
-    ino_t inode = store->slot.log.inode;
+    ino_t inode = store->own_log.log.inode;
     picky_io_fail(&disk, PICKY_WRITE, LOG, ENOSPC, 1)->after = 1;
     ck_assert_int_eq(annal_writer_append(writer, drafts, COUNT, NULL, &seq, &failure),
                      ANNAL_ERR_IO);
     ck_assert_uint_eq(disk.failed, 1);
     ck_ok(annal_writer_append(writer, drafts, COUNT, NULL, &seq, err));
     ck_assert_uint_eq(seq, 1);
-    ck_assert_uint_eq(store->slot.log.inode, inode);
+    ck_assert_uint_eq(store->own_log.log.inode, inode);
     annal_writer_close(writer);
     free(data);
     store_abandon(store);
@@ -482,11 +483,11 @@ END_TEST
 START_TEST(a_failed_log_sync_voids_its_group_and_replaces_the_log)
 {
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
-    ino_t inode = store->slot.log.inode;
+    ino_t inode = store->own_log.log.inode;
     picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);
     ck_refused("s", 4, EIO);
     ck_assert(!is_there("store/commit/00.void"));
-    ck_assert_uint_ne(store->slot.log.inode, inode);
+    ck_assert_uint_ne(store->own_log.log.inode, inode);
     annal_session_info info; /* its bytes were synced before the old log went */
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
     append_numbers(store, "s", 4, 6, ANNAL_LEVEL_SYNC);
@@ -533,7 +534,7 @@ START_TEST(a_voided_group_never_reappears)
         ck_refused("s", 4, EIO); /* no append is accepted while no log exists */
         ck_assert(is_there("store/commit/00.void"));
         /* The group is whole on the disk all the same: picky_io lost it, put it back. */
-        struct log *log = &store->slot.log;
+        struct log *log = &store->own_log.log;
         struct buf toc = {0}, payload = {0};
         log->state = LOG_SOUND;
         ck_ok(annal__log_write_group(log, 0, &toc, &payload, 1000, err));
@@ -579,11 +580,11 @@ START_TEST(a_void_decides_when_the_empty_group_cannot_be_written)
     static const enum picky_call second[] = {PICKY_WRITE, PICKY_SYNC};
     for (size_t i = 0; i < 2; i++) {
         append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
-        ino_t inode = store->slot.log.inode;
+        ino_t inode = store->own_log.log.inode;
         picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1);
         picky_io_fail(&disk, second[i], LOG, EIO, 1);
         ck_refused("s", 4, EIO);
-        ck_assert_uint_ne(store->slot.log.inode, inode);
+        ck_assert_uint_ne(store->own_log.log.inode, inode);
         append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
         ck_numbers(store, "s", 4);
         store_close(store);
@@ -670,7 +671,7 @@ START_TEST(a_void_applies_to_its_own_log_only_and_every_flipped_bit_is_found)
     const char *name = tmpdir_path(&dir, "store/commit/00.void");
     uint64_t group = 0;
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    struct log log = store->slot.log;
+    struct log log = store->own_log.log;
     ck_ok(annal__log_void_read(&log, &group, err));
     ck_assert_uint_eq(group, VOID_NOTHING);
     ck_ok(annal__log_void_write(&log, 1234567890123, err));
@@ -791,7 +792,7 @@ static int (*sync_before)(void *arg, int fd);
 
 static int sync_late(void *arg, int fd)
 {
-    if (late_writer != NULL && fd == store->slot.log.fd) {
+    if (late_writer != NULL && fd == store->own_log.log.fd) {
         annal_writer *writer = late_writer;
         late_writer = NULL;
         ck_assert_int_eq(append_batch(writer, 5), ANNAL_OK);

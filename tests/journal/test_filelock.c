@@ -31,12 +31,13 @@ static void tear_down(void)
 
 static annal_status take(annal_store *of, int64_t for_us, annal_error *err)
 {
-    return annal__filelock_take(of, &of->structure_lock, annal__store_now_us(of) + for_us, 0, err);
+    return annal__filelock_take(&of->context, &of->structure_lock,
+                                annal__context_now_us(&of->context) + for_us, 0, err);
 }
 
 static void drop(annal_store *of)
 {
-    annal__filelock_drop(of, &of->structure_lock);
+    annal__filelock_drop(&of->context, &of->structure_lock);
 }
 
 static atomic_bool somebody;
@@ -86,14 +87,15 @@ START_TEST(each_thread_waits_up_to_its_own_limit)
         waits = store->structure_lock.taken;
         pthread_mutex_unlock(&store->structure_lock.mutex);
     }
-    int64_t begun_us = annal__store_now_us(store);
-    ck_status(ANNAL_ERR_BUSY, annal__filelock_try(store, &store->structure_lock, err));
+    int64_t begun_us = annal__context_now_us(&store->context);
+    ck_status(ANNAL_ERR_BUSY, annal__filelock_try(&store->context, &store->structure_lock, err));
     ck_assert_int_eq(take(store, SHORT_US, &why), ANNAL_ERR_BUSY);
-    ck_assert_int_ge(annal__store_now_us(store) - begun_us, SHORT_US);
+    ck_assert_int_ge(annal__context_now_us(&store->context) - begun_us, SHORT_US);
     ck_assert_ptr_nonnull(strstr(why.message, "locks/structure"));
-    annal_status status = annal__filelock_take(store, &store->structure_lock, 0, SHORT_US, NULL);
+    annal_status status =
+        annal__filelock_take(&store->context, &store->structure_lock, 0, SHORT_US, NULL);
     ck_assert_int_eq(status, ANNAL_ERR_BUSY);
-    ck_assert_int_ge(annal__store_now_us(store) - begun_us, 2 * SHORT_US);
+    ck_assert_int_ge(annal__context_now_us(&store->context) - begun_us, 2 * SHORT_US);
     drop(other);
     pthread_join(patient, NULL);
     ck_ok(take(store, LONG_US, err));

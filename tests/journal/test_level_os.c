@@ -3,11 +3,11 @@
  * Level os and the marks in the log. To simulate a power cut, a test abandons the store, changes
  * the bytes of the journal after the last synced byte, and opens the store in another boot.
  */
+#include "journal/session_own.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
-#include "journal/session_own.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -168,7 +168,7 @@ START_TEST(a_session_frees_the_memory_of_synced_events)
     tmpdir_init(&own);
     annal_store *big = store_open(tmpdir_path(&own, "big"));
     ck_ok(append_number(big, "s", 1, 500000, ANNAL_LEVEL_OS, &seq, err));
-    const struct session *session = annal__session_get(big, ANNAL_SLICE("s"), NULL);
+    const struct session *session = annal__session_get(&big->sessions, ANNAL_SLICE("s"), NULL);
     ck_assert_uint_ge(session->loose.len, 500000);
     ck_ok(annal_sync(big, err));
     ck_assert_uint_le(session->loose.cap, 4096);
@@ -356,7 +356,7 @@ START_TEST(a_released_session_is_not_cut_by_an_old_mark)
 {
     append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
     append_numbers(f.store, "other", 1, 3, ANNAL_LEVEL_SYNC);
-    struct session *session = annal__session_get(f.store, annal_slice_of("s"), NULL);
+    struct session *session = annal__session_get(&f.store->sessions, annal_slice_of("s"), NULL);
     pthread_mutex_lock(&session->lock);
     ck_ok(annal__session_release(f.store, session, err));
     pthread_mutex_unlock(&session->lock);

@@ -67,11 +67,11 @@ START_TEST(a_region_has_the_configured_size_unless_one_append_needs_more)
     text[0] = text[((size_t)3 << 20) - 1] = '"';
     ck_ok(annal_store_open(tmpdir_path(&dir, "small"), &options, &small, err));
     append_numbers(small, "s", 1, 700, ANNAL_LEVEL_SYNC); /* nearly three regions full */
-    ck_assert_uint_eq(small->slot.log.regions[0].bytes, 1 << 20);
+    ck_assert_uint_eq(small->own_log.log.regions[0].bytes, 1 << 20);
     uint64_t seq;
     ck_ok(
         append_slice(small, "t", first(text, (size_t)3 << 20), NULL, ANNAL_LEVEL_SYNC, &seq, err));
-    ck_assert_uint_eq(small->slot.log.regions[0].bytes, 4 << 20);
+    ck_assert_uint_eq(small->own_log.log.regions[0].bytes, 4 << 20);
     store_close(small);
     free(text);
 }
@@ -89,8 +89,9 @@ START_TEST(a_log_of_many_sessions_grows_to_its_largest_regions_in_one_step)
     char name[16];
     uint64_t seq;
     ck_ok(annal__store_open(tmpdir_path(&dir, "many"), &options, &seams, &many, err));
-    ck_assert_uint_le(atomic_load(&many->log_region_bytes), LOG_REGION_FIRST);
-    for (uint64_t round = 0; atomic_load(&many->log_region_bytes) <= LOG_REGION_FIRST; round++) {
+    ck_assert_uint_le(atomic_load(&many->own_log.region_bytes), LOG_REGION_FIRST);
+    for (uint64_t round = 0; atomic_load(&many->own_log.region_bytes) <= LOG_REGION_FIRST;
+         round++) {
         ck_assert_uint_lt(round, 1000);
         for (int i = 0; i < 300; i++) {
             snprintf(name, sizeof name, "s%d", i);
@@ -100,7 +101,7 @@ START_TEST(a_log_of_many_sessions_grows_to_its_largest_regions_in_one_step)
                 ck_ok(annal_sync(many, err));
         }
     }
-    ck_assert_uint_eq(atomic_load(&many->log_region_bytes), 8 << 20);
+    ck_assert_uint_eq(atomic_load(&many->own_log.region_bytes), 8 << 20);
     store_close(many);
 }
 END_TEST
@@ -112,7 +113,7 @@ START_TEST(a_slot_owns_at_most_16384_sessions)
     char name[16];
     ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "held"), true, &held, err));
     struct stat log = {.st_ino = 1};
-    annal__held_bind(&held, store->boot, &log);
+    annal__held_bind(&held, store->context.boot, &log);
     for (int i = 0; i < HELD_ENTRIES_MAX; i++) {
         snprintf(name, sizeof name, "s%d", i);
         ck_ok(annal__held_add(&held, annal_slice_of(name), &index, err));
@@ -199,7 +200,7 @@ START_TEST(a_small_disk_is_used_and_a_refusal_names_the_reserved_space)
             ck_assert_ptr_nonnull(strstr(why.message,
                                          "0.5 MiB of its disk are free, the append "
                                          "needs 0.0, and 0.5 are kept free (--keep-free"));
-        ck_assert_uint_eq(atomic_load(&small->log_region_bytes), i == 1 ? 0 : LOG_REGION_LEAST);
+        ck_assert_uint_eq(atomic_load(&small->own_log.region_bytes), i == 1 ? 0 : LOG_REGION_LEAST);
         store_close(small);
     }
 }

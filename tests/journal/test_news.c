@@ -52,7 +52,7 @@ static annal__news *listen_to(annal_store *store)
 {
     annal__news *news = NULL;
     ck_ok(annal__news_open(store, NULL, &news, err));
-    annal__wakeup_announce_all(store);
+    annal__wakeup_announce_all(&store->wakeup);
     annal__news_close(news);
     ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 60000}, &news, err));
     return news;
@@ -253,10 +253,10 @@ START_TEST(a_listener_without_shared_memory_checks_everything_four_times_a_secon
                            &store, err));
     annal__news *news = listen_to(store);
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(&store->context);
     ck_assert_int_eq(annal__news_wait(news, 100, NULL), ANNAL_END);
     ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
-    ck_assert_int_ge(annal__store_now_us(store) - begun_us, 250000);
+    ck_assert_int_ge(annal__context_now_us(&store->context) - begun_us, 250000);
     ck_assert_str_eq(read_news(news, &trace), "missed");
     annal__news_close(news);
     store_close(store);

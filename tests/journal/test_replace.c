@@ -59,8 +59,8 @@ static void hand_over(annal_store *from, annal_store *to, const char *session, u
 static void ignore_wipe(annal_store *store)
 {
     uint32_t wanted;
-    ck_assert(annal__held_is_to_wipe(&store->slot.held, &wanted));
-    annal__held_wiped(&store->slot.held, wanted);
+    ck_assert(annal__held_is_to_wipe(&store->own_log.held, &wanted));
+    annal__held_wiped(&store->own_log.held, wanted);
 }
 
 static void ck_no_session(annal_store *store, const char *session)
@@ -414,7 +414,7 @@ START_TEST(a_tombstone_applies_only_to_its_session_and_format)
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     uint8_t file[FRAME_FILE_ID_BYTES];
     char text[2 * FRAME_FILE_ID_BYTES + 1];
-    memcpy(file, annal__session_get(store, ANNAL_SLICE("s"), NULL)->file, sizeof file);
+    memcpy(file, annal__session_get(&store->sessions, ANNAL_SLICE("s"), NULL)->file, sizeof file);
     annal__codec_file_id_text(file, text);
     store_abandon(store);
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/s.jsonl")), 0);

@@ -29,7 +29,7 @@ START_TEST(a_session_that_changed_owners_is_redone_in_either_order_of_the_logs)
     annal_store *upper = store_open(path);
     append_numbers(lower, "l", 1, 1, ANNAL_LEVEL_SYNC);
     append_numbers(upper, "u", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_lt(lower->slot.number, upper->slot.number);
+    ck_assert_uint_lt(lower->own_log.number, upper->own_log.number);
     annal_store *first = _i == 0 ? lower : upper, *second = _i == 0 ? upper : lower;
 
     append_numbers(first, "s", 1, 3, ANNAL_LEVEL_SYNC);

@@ -168,7 +168,7 @@ START_TEST(a_process_may_write_more_sessions_than_it_can_own_at_a_time)
     uint32_t index;
     for (int i = 1; i < HELD_ENTRIES_MAX; i++) {
         snprintf(name, sizeof name, "x%d", i);
-        ck_ok(annal__held_add(&store->slot.held, annal_slice_of(name), &index, err));
+        ck_ok(annal__held_add(&store->own_log.held, annal_slice_of(name), &index, err));
     }
     for (int i = 0; i < 10; i++) {
         snprintf(name, sizeof name, "s%d", i % 5);
@@ -346,7 +346,7 @@ START_TEST(a_journal_that_vanished_or_appeared_is_not_written)
     annal_store *store = store_open(path);
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
-    store->descriptors_max = 1; /* the journal of s is closed to make room */
+    store->sessions.descriptors_max = 1; /* the journal of s is closed to make room */
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(rename(journal, tmpdir_path(&dir, "aside")), 0);
     ck_status(ANNAL_ERR_UNKNOWN, append_number(store, "s", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));

@@ -58,12 +58,12 @@ START_TEST(each_writer_has_its_own_slot_and_the_lowest_empty_slot_is_reused)
     annal_store *a = store_open(path), *b = store_open(path);
     append_numbers(a, "a", 1, 1, ANNAL_LEVEL_SYNC);
     append_numbers(b, "b", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_eq(a->slot.number, 0);
-    ck_assert_uint_eq(b->slot.number, 1);
+    ck_assert_uint_eq(a->own_log.number, 0);
+    ck_assert_uint_eq(b->own_log.number, 1);
     store_close(a);
     annal_store *c = store_open(path);
     append_numbers(c, "c", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_eq(c->slot.number, 0);
+    ck_assert_uint_eq(c->own_log.number, 0);
     store_close(b);
     store_close(c);
     ck_assert(!is_there("store/commit/02.log"));
@@ -89,15 +89,15 @@ START_TEST(an_empty_slot_continues_in_a_new_epoch_after_its_last_group)
 {
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 4, ANNAL_LEVEL_SYNC);
-    uint64_t group = store->slot.log.group, epoch = store->slot.log.epoch;
+    uint64_t group = store->own_log.log.group, epoch = store->own_log.log.epoch;
     ck_assert_uint_ge(group, 4);
     store_close(store);
     uint64_t last = last_group_in(tmpdir_path(&dir, "store/commit/00.log"));
     ck_assert_uint_gt(last, group); /* one says that all is released */
     store = store_open(path);
     append_numbers(store, "s", 5, 5, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_eq(store->slot.log.group, last + 1);
-    ck_assert_uint_gt(store->slot.log.epoch, epoch);
+    ck_assert_uint_eq(store->own_log.log.group, last + 1);
+    ck_assert_uint_gt(store->own_log.log.epoch, epoch);
     store_abandon(store);
     store = store_open(path); /* and what it says is newer than all that stood there */
     ck_numbers(store, "s", 5);
@@ -134,7 +134,7 @@ START_TEST(the_slot_of_a_dead_process_is_recovered_before_it_is_claimed)
     store_abandon(dead);
     ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/s.jsonl"), 0), 0);
     append_numbers(heir, "t", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_eq(heir->slot.number, 0);
+    ck_assert_uint_eq(heir->own_log.number, 0);
     ck_numbers(heir, "s", 3);
     store_close(heir);
 }
@@ -161,7 +161,7 @@ START_TEST(the_session_of_a_dead_owner_is_acquired_by_the_next_writer)
     annal_store *dead = store_open(path), *heir = store_open(path);
     append_numbers(dead, "s", 1, 3, ANNAL_LEVEL_SYNC);
     append_numbers(heir, "t", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_eq(heir->slot.number, 1);
+    ck_assert_uint_eq(heir->own_log.number, 1);
     store_abandon(dead);
     append_numbers(heir, "s", 4, 4, ANNAL_LEVEL_SYNC);
     ck_numbers(heir, "s", 4);
@@ -190,7 +190,7 @@ START_TEST(damage_to_the_first_block_alone_loses_nothing)
         damage_first_block(log, false);
         store = open_hasty(NULL);
         append_numbers(store, "s", number, number, ANNAL_LEVEL_SYNC);
-        ck_assert_uint_eq(store->slot.number, 0);
+        ck_assert_uint_eq(store->own_log.number, 0);
         ck_numbers(store, "s", number);
         store_close(store);
     }
@@ -254,10 +254,10 @@ START_TEST(an_owner_whose_log_was_removed_closes_without_harm_to_others)
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/commit/00.log")), 0);
     annal_store *other = open_hasty(NULL);
     append_numbers(other, "s", 3, 3, ANNAL_LEVEL_SYNC);
-    ck_assert_uint_eq(other->slot.number, 0);
+    ck_assert_uint_eq(other->own_log.number, 0);
     store_close(owner);
-    ck_assert_int_ge(annal__held_find(&other->slot.held, ANNAL_SLICE("s")), 0);
-    ck_assert_uint_eq(atomic_load(&other->slot.held.header->state), HELD_OWNED);
+    ck_assert_int_ge(annal__held_find(&other->own_log.held, ANNAL_SLICE("s")), 0);
+    ck_assert_uint_eq(atomic_load(&other->own_log.held.header->state), HELD_OWNED);
     annal_store *third = open_hasty(NULL);
     ck_refused(third, "s", ANNAL_ERR_BUSY, "in use by process", "");
     store_close(third);
@@ -341,10 +341,10 @@ START_TEST(a_session_that_only_a_forked_child_keeps_locked_is_reported_as_such)
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC);
     annal_store *other = open_hasty(NULL);
-    uint32_t pid = owner->slot.held.header->pid;
-    owner->slot.held.header->pid = 0x7fffffff; /* no process has such a number */
+    uint32_t pid = owner->own_log.held.header->pid;
+    owner->own_log.held.header->pid = 0x7fffffff; /* no process has such a number */
     ck_refused(other, "s", ANNAL_ERR_BUSY, "which has ended", "forked");
-    owner->slot.held.header->pid = pid;
+    owner->own_log.held.header->pid = pid;
     ck_refused(other, "s", ANNAL_ERR_BUSY, "in use", "in time");
     store_close(other);
     store_close(owner);
@@ -364,7 +364,7 @@ START_TEST(slots_are_the_files_with_names_of_logs_in_order)
         snprintf(name, sizeof name, "store/commit/%s", names[i]);
         file_write(tmpdir_path(&dir, name), "", 0);
     }
-    ck_ok(annal__slots_list(store, &list, err));
+    ck_ok(annal__slots_list(&store->context, &list, err));
     ck_assert_uint_eq(list.count, 5);
     ck_assert_mem_eq(list.numbers, numbers, sizeof numbers);
     store_close(store);

@@ -134,7 +134,7 @@ START_TEST(an_append_that_needs_a_larger_log_gets_one_beside_a_stopped_holder_of
     const annal_slice data = {large, sizeof large};
     ck_ok(append_slice(store, "a", data, NULL, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_uint_eq(seq, 2);
-    ck_assert_uint_gt(atomic_load(&store->log_region_bytes), LOG_REGION_FIRST);
+    ck_assert_uint_gt(atomic_load(&store->own_log.region_bytes), LOG_REGION_FIRST);
     store_close(store);
 }
 END_TEST
@@ -157,13 +157,13 @@ START_TEST(the_keeper_creates_a_larger_log_beside_a_stopped_holder_of_claim)
     append_numbers(store, "a", ++n, 1, ANNAL_LEVEL_SYNC);
     stop_with("store/locks/claim");
     int64_t begun_us = stopped_now_us();
-    while (atomic_load(&store->log_region_bytes) == LOG_REGION_FIRST &&
+    while (atomic_load(&store->own_log.region_bytes) == LOG_REGION_FIRST &&
            stopped_now_us() - begun_us < 10 * SPARE_US) {
         int64_t one_us = stopped_now_us();
         ck_ok(append_number(store, "a", ++n, 100000, ANNAL_LEVEL_SYNC, &seq, err));
         ck_in_time(one_us, 0);
     }
-    ck_assert_uint_gt(atomic_load(&store->log_region_bytes), LOG_REGION_FIRST);
+    ck_assert_uint_gt(atomic_load(&store->own_log.region_bytes), LOG_REGION_FIRST);
     store_close(store);
 }
 END_TEST
@@ -490,7 +490,7 @@ static bool is_claiming(annal_store *store)
 
 static bool is_busy(annal_store *store, const char *id)
 {
-    struct session *session = annal__session_get(store, annal_slice_of(id), NULL);
+    struct session *session = annal__session_get(&store->sessions, annal_slice_of(id), NULL);
     ck_assert_ptr_nonnull(session);
     pthread_mutex_lock(&session->lock);
     bool busy = session->state == SESSION_BUSY;

@@ -155,14 +155,14 @@ START_TEST(the_limit_of_descriptors_is_shared_with_the_host)
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
         annal_store *store = store_open(path);
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-        ck_assert_uint_eq(store->descriptors_max, cases[i].journals);
+        ck_assert_uint_eq(store->sessions.descriptors_max, cases[i].journals);
         store_close(store);
     }
     const struct rlimit most = {before.rlim_max, before.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &most), 0);
     annal_store *store = store_open(path);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-    ck_assert_uint_le(store->descriptors_max, 32768);
+    ck_assert_uint_le(store->sessions.descriptors_max, 32768);
     store_close(store);
 }
 END_TEST

@@ -99,18 +99,18 @@ START_TEST(a_child_of_fork_cannot_use_the_store_of_its_parent)
     const annal__keeper_task task = {.name = "never", .run = run_never};
     const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
-    store->pid++; /* what a child sees */
-    if (store->same_process != NULL)
-        *store->same_process = 0;
+    store->context.pid++; /* what a child sees */
+    if (store->context.same_process != NULL)
+        *store->context.same_process = 0;
     ck_reads_are(ANNAL_ERR_CLOSED);
     ck_writes_are(ANNAL_ERR_CLOSED);
     ck_status(ANNAL_ERR_CLOSED, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     ck_status(ANNAL_ERR_CLOSED, annal_keep(store, err));
     ck_status(ANNAL_ERR_CLOSED, annal__keeper_task_add(store, &task, err));
     annal__keeper_task_remove(store, NULL);
-    store->pid--;
-    if (store->same_process != NULL)
-        *store->same_process = 1;
+    store->context.pid--;
+    if (store->context.same_process != NULL)
+        *store->context.same_process = 1;
     annal_writer_close(writer);
     ck_numbers(store, "s", 3);
 }
@@ -121,14 +121,14 @@ START_TEST(a_child_of_fork_is_detected_without_a_system_call)
 {
     pid_t child = fork();
     if (child == 0)
-        _exit((store->same_process == NULL || *store->same_process == 0) &&
-                      annal__store_check(store, NULL) == ANNAL_ERR_CLOSED
+        _exit((store->context.same_process == NULL || *store->context.same_process == 0) &&
+                      annal__context_check(&store->context, NULL) == ANNAL_ERR_CLOSED
                   ? 0
                   : 1);
     int outcome;
     ck_assert_int_eq(waitpid(child, &outcome, 0), child);
     ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
-    ck_ok(annal__store_check(store, err));
+    ck_ok(annal__context_check(&store->context, err));
 }
 END_TEST
 
@@ -140,14 +140,14 @@ START_TEST(a_child_of_fork_is_detected_when_the_kernel_does_not_wipe_memory)
         failing_libc_ignore_advice(ignored[i]);
         store = store_open(path);
         failing_libc_ignore_advice(0);
-        ck_assert_ptr_null(store->same_process);
+        ck_assert_ptr_null(store->context.same_process);
         pid_t child = fork();
         if (child == 0)
-            _exit(annal__store_check(store, NULL) == ANNAL_ERR_CLOSED ? 0 : 1);
+            _exit(annal__context_check(&store->context, NULL) == ANNAL_ERR_CLOSED ? 0 : 1);
         int outcome;
         ck_assert_int_eq(waitpid(child, &outcome, 0), child);
         ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
-        ck_ok(annal__store_check(store, err));
+        ck_ok(annal__context_check(&store->context, err));
     }
 }
 END_TEST

@@ -37,7 +37,8 @@ static void teardown(void)
 
 static struct wakeup_page *page_of(annal_store *of)
 {
-    struct wakeup_page *page = annal__wakeup_page(of, annal__store_now_us(of), true);
+    struct wakeup_page *page =
+        annal__wakeup_page(&of->wakeup, annal__context_now_us(&of->context), true);
     ck_assert_ptr_nonnull(page);
     return page;
 }
@@ -100,9 +101,9 @@ START_TEST(a_process_killed_while_it_holds_a_ticket_delays_others_only_briefly)
     atomic_fetch_add(&page->tickets, 1); /* and no more */
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(annal__news_next(news, &item, NULL), ANNAL_END);
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(&store->context);
     ck_assert_int_eq(annal__news_wait(news, 30000, NULL), ANNAL_OK);
-    ck_assert_int_lt(annal__store_now_us(store) - begun_us, scaled_us(5000000));
+    ck_assert_int_lt(annal__context_now_us(&store->context) - begun_us, scaled_us(5000000));
     ck_ok(annal__news_next(news, &item, err));
     ck_assert_int_eq(item.kind, ANNAL_NEWS_MISSED);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
@@ -174,7 +175,8 @@ START_TEST(a_page_of_another_version_is_not_changed_and_everything_is_checked)
     annal_store *other = store_open(path);
     annal__news *news = NULL;
     annal__news_item item;
-    ck_assert_ptr_null(annal__wakeup_page(other, annal__store_now_us(other), true));
+    ck_assert_ptr_null(
+        annal__wakeup_page(&other->wakeup, annal__context_now_us(&other->context), true));
     ck_ok(annal__news_open(other, NULL, &news, err));
     append_numbers(other, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(annal__news_wait(news, 5000, NULL), ANNAL_OK);
@@ -272,14 +274,14 @@ START_TEST(a_new_listener_does_not_pause_for_earlier_wakeups_of_others)
     annal__news_item item;
     atomic_store(&page_of(store)->woken, 5000000);
     annal__news *news = listen_to();
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(&store->context);
     ck_assert_int_eq(pthread_create(&thread, NULL, append_twice, NULL), 0);
     for (uint64_t seq = 1; seq <= 2; seq++) {
         ck_assert_int_eq(annal__news_wait(news, 30000, NULL), ANNAL_OK);
         ck_ok(annal__news_next(news, &item, err));
         ck_assert_uint_eq(item.end_seq, seq);
     }
-    ck_assert_int_lt(annal__store_now_us(store) - begun_us, scaled_us(900000));
+    ck_assert_int_lt(annal__context_now_us(&store->context) - begun_us, scaled_us(900000));
     pthread_join(thread, NULL);
     annal__news_close(news);
 }
@@ -381,8 +383,9 @@ static void follow(struct shared *shared)
 
 static void wait_for(_Atomic uint32_t *count, uint32_t least)
 {
-    int64_t begun_us = annal__store_now_us(store);
-    while (atomic_load(count) < least && annal__store_now_us(store) - begun_us < 50000000)
+    int64_t begun_us = annal__context_now_us(&store->context);
+    while (atomic_load(count) < least &&
+           annal__context_now_us(&store->context) - begun_us < 50000000)
         usleep(500);
     ck_assert_uint_ge(atomic_load(count), least);
 }
@@ -401,10 +404,10 @@ START_TEST(one_wakeup_reaches_hundreds_of_processes_while_some_are_killed)
     }
     wait_for(&shared->ready, CROWD);
     usleep(50000);
-    int64_t begun_us = annal__store_now_us(store);
+    int64_t begun_us = annal__context_now_us(&store->context);
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     wait_for(&shared->woken, CROWD);
-    int64_t took_us = annal__store_now_us(store) - begun_us;
+    int64_t took_us = annal__context_now_us(&store->context) - begun_us;
     ck_assert_int_lt(took_us, scaled_us(20000000));
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     for (int i = 0; i < CROWD; i += 2) /* wherever they are: about to wake others, too */

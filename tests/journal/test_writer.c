@@ -138,7 +138,7 @@ START_TEST(a_trimmed_session_keeps_no_ids_in_memory_and_still_knows_them)
     const annal_draft a = draft("a", "1"), b = draft("b", "2"), other = draft("a", "3");
     annal__session_trim(f.store, ANNAL_SLICE("s"));
     ck_ok(append(&f, &a, 1, NULL, &seq, err));
-    struct session *session = annal__session_get(f.store, ANNAL_SLICE("s"), NULL);
+    struct session *session = annal__session_get(&f.store->sessions, ANNAL_SLICE("s"), NULL);
     ck_assert_ptr_nonnull(session->ids.young.entries);
     annal__session_trim(f.store, ANNAL_SLICE("s"));
     ck_assert_ptr_null(session->ids.young.entries);
@@ -272,7 +272,7 @@ END_TEST
 /* What a session remembers of its ids is bounded; here as after very many others. */
 static void forget_ids(struct fixture *f)
 {
-    struct session *session = annal__session_get(f->store, ANNAL_SLICE("s"), NULL);
+    struct session *session = annal__session_get(&f->store->sessions, ANNAL_SLICE("s"), NULL);
     ck_assert(session != NULL && session->ids_loaded);
     annal__ids_done(&session->ids);
 }

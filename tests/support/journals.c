@@ -44,7 +44,7 @@ void store_abandon(annal_store *store)
 {
     annal_error died;
     annal__fail(&died, ANNAL_ERR_IO, "this process is dead");
-    annal__commit_fail(store, &died);
+    annal__commit_fail(&store->commit, &died);
     (void)annal_store_close(store, NULL);
 }
 
