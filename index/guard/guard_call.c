@@ -16,6 +16,8 @@ bool annal__guard_cares(const struct guard_call *call, const annal_pack *pack, b
 {
     if (pack == NULL || !annal__pack_feeds(pack, call->session, NULL))
         return false;
+    if (call->options != NULL && call->options->reports && pack == call->index->core)
+        return false;
     for (size_t i = 0; i < pack->section_count; i++) {
         if (!annal__guard_is_of_interest(&pack->sections[i], artifacts))
             continue;

@@ -2,17 +2,33 @@
 // A session store of the Claude Agent SDK. Each transcript (and each one of a sub-agent) is a session, each line of it an event.
 import named from './named.cjs';
 
+/** The line that the Python package wrote in events of the core pack: what is null in it is in one of these events. */
+function told(seq, data, events) {
+  const { value, moved } = structuredClone(data.extra);
+  for (const [path, back = 0, member = path.at(-1)] of moved) {
+    const last = path.slice(0, -1).reduce((part, step) => part[step], value);
+    last[path.at(-1)] = structuredClone(events.get(seq - back)[member]);
+  }
+  return value;
+}
+
 /** The lines of a transcript; one with a uuid counts once. */
 class Transcript extends named.Folded {
   reset() {
     this.lines = [];
     this.uuids = new Set();
+    this.told = new Map(); // the events since the last line
   }
 
-  apply({ type, data }) {
-    if (type !== 'transcript.line' || this.uuids.has(data.uuid)) return;
-    if (data.uuid !== undefined && data.uuid !== null) this.uuids.add(data.uuid);
-    this.lines.push(data);
+  apply({ type, data, seq }) {
+    if (/^(message\.added|tool\.(called|returned|failed|output))$/.test(type)) this.told.set(seq, data);
+    const isTold = this.told.has(seq) && data.extra?.moved !== undefined;
+    if (!isTold && type !== 'transcript.line') return;
+    const line = isTold ? told(seq, data, this.told) : data;
+    this.told.clear();
+    if (this.uuids.has(line.uuid)) return;
+    if (line.uuid !== undefined && line.uuid !== null) this.uuids.add(line.uuid);
+    this.lines.push(line);
   }
 }
 

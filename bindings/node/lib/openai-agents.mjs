@@ -42,6 +42,30 @@ const canonical = (value) =>
       : member,
   );
 
+// The members of a call that the Python package wrote as its tool and its input.
+const CALLS = {
+  function_call: { tool: 'name', input: 'arguments' },
+  custom_tool_call: { tool: 'name' },
+  computer_call: { input: 'action' },
+  local_shell_call: { input: 'action' },
+  shell_call: { input: 'action' },
+  apply_patch_call: { input: 'operation' },
+};
+
+/** The item of an event of the core pack, as the Python package writes items. */
+function itemOf(type, data) {
+  let names = {};
+  if (type === 'tool.called') names = { tool: undefined, ...CALLS[data.type] };
+  else if (data.type === 'reasoning') names = { role: undefined, content: 'summary' };
+  const isMade = typeof data.id === 'string' && data.id.startsWith('~');
+  const kept = Object.entries(data).filter(([member]) => member !== 'item' && !(member === 'id' && isMade));
+  return Object.fromEntries(
+    kept
+      .map(([member, value]) => [member in names ? names[member] : member, value])
+      .filter(([member]) => member !== undefined),
+  );
+}
+
 /** The items of a conversation, oldest first, each with the seq of its event, and the operations that changed them. */
 class Items extends named.Folded {
   reset() {
@@ -52,6 +76,8 @@ class Items extends named.Folded {
   apply({ type, data, seq }) {
     if (type === 'item.added') {
       this.items.push({ seq, item: data });
+    } else if (data?.item === true && /^(message\.added|tool\.(called|returned|failed))$/.test(type)) {
+      this.items.push({ seq, item: itemOf(type, data) });
     } else if (type === 'item.removed') {
       if (this.items.at(-1)?.seq === data.seq) this.items.pop();
     } else if (type === 'items.cleared') {

@@ -200,10 +200,17 @@ test('artifacts', async (t) => {
   await assert.rejects(session.getArtifact(artifact.sha256, { bytesMax: 10 }), annal.LimitExceeded);
   const output = 'é'.repeat(200_000);
   await session.append('tool.returned', { call_id: 'd', output });
+  assert.equal((await session.at(1)).data.output, output);
+  await fs.mkdir(`${store.path}/packs`, { recursive: true });
+  await fs.writeFile(
+    `${store.path}/packs/limits.sql`,
+    '-- pack limits version 1 database limits.db\n-- artifact tool.returned output over 102400\n',
+  );
+  await session.append('tool.returned', { call_id: 'd', output });
   await session.append('tool.returned', { call_id: 'e', output: 'short' });
-  assert.ok((await session.at(1)).data.output_ref);
-  assert.equal(await (await session.at(1)).output(), output);
-  assert.equal(await (await session.at(2)).output(), 'short');
+  assert.ok((await session.at(2)).data.output_ref);
+  assert.equal(await (await session.at(2)).output(), output);
+  assert.equal(await (await session.at(3)).output(), 'short');
 });
 
 test('an id that is not a file name is refused', async (t) => {

@@ -29,8 +29,7 @@ static int64_t append(annal_index *index, annal_writer *writer, const annal_draf
 }
 
 int64_t libannal_append(annal_index *index, annal_writer *writer, const char *heads, size_t count,
-                        const char *bytes, int64_t expected_seq, annal_level level,
-                        annal_error *err)
+                        const char *bytes, const annal_append_options *options, annal_error *err)
 {
     annal_draft few[FEW];
     annal_draft *drafts = count > FEW ? malloc(count * sizeof *drafts) : few;
@@ -45,12 +44,7 @@ int64_t libannal_append(annal_index *index, annal_writer *writer, const char *he
         drafts[i].id = take(&bytes, head.id_len);
         drafts[i].cause = take(&bytes, head.cause_len);
     }
-    annal_append_options options = {.level = level};
-    if (expected_seq >= 0) {
-        options.expect = ANNAL_EXPECT_SEQ;
-        options.expected_seq = (uint64_t)expected_seq;
-    }
-    int64_t seq = append(index, writer, drafts, count, &options, err);
+    int64_t seq = append(index, writer, drafts, count, options, err);
     if (drafts != few)
         free(drafts);
     return seq;

@@ -18,12 +18,10 @@ typedef struct libannal_draft {
 
 /*
  * Call annal_pack_append() for `count` drafts: `heads` is an array of libannal_draft, `bytes` their
- * bytes, one after the other. expected_seq below 0: any. Returns the seq of the first, or the
- * status of a failure.
+ * bytes, one after the other. Returns the seq of the first, or the status of a failure.
  */
 int64_t libannal_append(annal_index *index, annal_writer *writer, const char *heads, size_t count,
-                        const char *bytes, int64_t expected_seq, annal_level level,
-                        annal_error *err);
+                        const char *bytes, const annal_append_options *options, annal_error *err);
 
 /* As above, for one draft that has only a type and data, wherever the session ends. */
 int64_t libannal_append_one(annal_index *index, annal_writer *writer, const char *type,

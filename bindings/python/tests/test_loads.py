@@ -88,7 +88,7 @@ def test_1000_tasks_use_one_store(store: annal.Store) -> None:
 
     async def main() -> None:
         seen = 0
-        tail = store.tail(types="item.added", from_now=True)
+        tail = store.tail(types="message.added", from_now=True)
 
         async def follow() -> None:
             nonlocal seen
@@ -110,7 +110,7 @@ def test_1000_tasks_use_one_store(store: annal.Store) -> None:
         tail.close()
 
     asyncio.run(main())
-    assert store.query(types="item.added").count() == 2000 * rounds
+    assert store.query(types="message.added").count() == 2000 * rounds
 
 
 def scenes(store: annal.Store) -> dict[str, Callable[[int], Awaitable[Any]]]:

@@ -39,7 +39,7 @@ def test_a_branch_is_a_fork_with_its_own_future(path: Path) -> None:
             assert await session.get_items() == said("one", "1")
             await session.add_items(said("new", "n"))
             assert [item["content"] for item in await session.get_items(branch_id="main")][2] == "two"  # type: ignore[typeddict-item]
-            assert store.session(annal.name("openai-agents", "user/42", "branch", "other")).info().fork_seq == 3
+            assert store.session(annal.name("openai-agents", "user/42", "branch", "other")).info().fork_seq == 6
             listed = [(one["branch_id"], one["message_count"], one["user_turns"]) for one in await session.list_branches()]
             assert listed == [("main", 6, 3), ("other", 4, 2)]
             await session.switch_to_branch("main")

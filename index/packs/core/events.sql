@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
--- artifact tool.returned, tool.failed, tool_result, tool_error   output   over 102400
 
 -- on session.created, session_start
 UPDATE sessions SET

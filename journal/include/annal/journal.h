@@ -53,6 +53,9 @@ typedef struct annal_append_options {
     /* the hash that the last event must get; with another hash nothing is appended
      * (ANNAL_ERR_REFUSED). 0: any hash. A shared session accepts no events without it (lease.h) */
     uint64_t h;
+    /* whether the events report what has happened already, so that annal_pack_append() does not
+     * check the guards of the core pack: a turn that ends twice is appended, and changes no row */
+    bool reports;
 } annal_append_options;
 
 /*

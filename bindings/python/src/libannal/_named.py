@@ -80,7 +80,7 @@ class Folded(ABC):
     def _finish_fork(self, last_seq: int) -> None:
         """Finish a fork: a process died after it forked this session, and before the fork had a name of its own."""
         try:
-            self.session.append_many([self.naming()], expected_seq=last_seq)
+            self.session._report([self.naming()], expected_seq=last_seq)
         except Conflict:
             pass  # another process did it
 
@@ -104,18 +104,18 @@ class Folded(ABC):
         with self.lock:
             while not self._seq and not self.begun():
                 try:
-                    self.session.append_many([self.naming(), *written], expected_seq=0)
+                    self.session._report([self.naming(), *self.birth(), *written], expected_seq=0)
                     return
                 except Conflict:
                     continue  # another process began it
         try:
-            first = self.session.append_many(written, expected_seq=expected_seq, level=self.level).start
+            first = self.session._report(written, expected_seq=expected_seq, level=self.level)
         except (IOFailed, Unknown):
             with self.lock:
                 self._forget(b"")  # perhaps events of level batch were never written: read the existing ones
             raise
         if first == 1:  # it was deleted in the meantime, and began again
-            self.session.append_many([self.naming()])
+            self.session._report([self.naming()])
             return
         with self.lock:
             if first == self._seq + 1:
@@ -125,6 +125,10 @@ class Folded(ABC):
 
     def naming(self) -> Draft:
         return Draft(NAMED, {"name": list(self.parts)})
+
+    def birth(self) -> list[Draft]:
+        """The events that follow the name in a new session."""
+        return []
 
 
 class Named:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import repeat
@@ -186,18 +186,31 @@ class Session:
         first = self._append(*flat_drafts(wanted), len(wanted), expected_seq, level)
         return range(first, first + len(wanted))
 
+    def _report(self, drafts: Sequence[Draft], *, expected_seq: int | None = None, level: Level | None = None) -> int:
+        """As `append_many()`, for events that report what has happened already: the guards of the core pack are not
+        checked. Returns the first seq.
+        """
+        return self._append(*flat_drafts(drafts), len(drafts), expected_seq, level, True)
+
     def _append(
-        self, heads: bytes, content: bytes, count: int, expected_seq: int | None, level: Level | None
+        self,
+        heads: bytes,
+        content: bytes,
+        count: int,
+        expected_seq: int | None,
+        level: Level | None,
+        reports: bool = False,
     ) -> int:
-        if expected_seq is not None and expected_seq < 0:
-            raise Invalid("expected_seq must not be negative")
-        expected = -1 if expected_seq is None else expected_seq
-        chosen = choice(LEVELS, level, "level")
+        options = ffi.new("annal_append_options *")
+        options.level = choice(LEVELS, level, "level")
+        options.reports = reports
+        if expected_seq is not None:
+            if expected_seq < 0:
+                raise Invalid("expected_seq must not be negative")
+            options.expect, options.expected_seq = lib.ANNAL_EXPECT_SEQ, expected_seq
         store, err = self.store, new_error()
         with store._gate:
-            seq = lib.libannal_append(
-                store._indexed(), self._write(), heads, count, content, expected, chosen, err
-            )
+            seq = lib.libannal_append(store._indexed(), self._write(), heads, count, content, options, err)
         return check(seq, err)
 
     def _write(self) -> Any:

@@ -145,6 +145,8 @@ class Store:
         self._follow = follow
         self._index: Any = ffi.NULL
         self._index_lock = threading.Lock()
+        # By trace of OpenTelemetry: the session in which an adapter tells it, and whether it counts tokens.
+        self._told_traces: dict[int, tuple[str, bool]] = {}
         self.path: str = ffi.string(lib.annal_store_path(pointer)).decode("utf-8", "surrogateescape")
         """The directory, as an absolute path."""
         open_stores.add(self)

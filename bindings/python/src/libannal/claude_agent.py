@@ -5,7 +5,8 @@
 
     options = ClaudeAgentOptions(session_store=AnnalSessionStore(store))
 
-Each transcript (also of a sub-agent) is a session, and each line of it an event.
+Each transcript (also of a sub-agent) is a session. Its lines are messages, calls of tools, their results, tokens and turns
+of the core pack; a line that is none of these is an event of its own.
 """
 
 from __future__ import annotations
@@ -23,28 +24,109 @@ from claude_agent_sdk.types import (
 )
 
 from ._await import in_thread
-from ._errors import NotFound
+from ._errors import Conflict, NotFound
 from ._event import Draft, Event
-from ._named import Folded, Named, delete
+from ._meaning import Path, Telling, Told, Whole
+from ._named import Named, delete
+from ._names import name
 from ._store import Store
 
 
-class _Transcript(Folded):
+_LINE = "transcript.line"
+
+
+class _Transcript(Told):
     """The lines of a transcript; a line with a uuid counts once."""
 
+    agent = "claude-agent"
+
     def reset(self) -> None:
-        self.lines: list[Event] = []
+        super().reset()
+        self.lines: list[Whole] = []
         self.uuids: set[str] = set()
 
+    def birth(self) -> list[Draft]:
+        created: dict[str, Any] = {"agent_id": self.agent, "provider": "anthropic"}
+        if len(self.parts) > 3:
+            created["parent_session_id"] = name(*self.parts[:3])
+        return [Draft("session.created", created)]
+
     def apply(self, event: Event) -> None:
-        if event.type != "transcript.line":
+        self.hear(event)
+        line = self.whole(event, _LINE)
+        if line is None:
             return
-        uuid = event.data.get("uuid")
+        data = event.data
+        uuid = data["extra"]["value"].get("uuid") if line.is_told else data.get("uuid")
         if uuid is not None and uuid in self.uuids:
             return
         if uuid is not None:
             self.uuids.add(uuid)
-        self.lines.append(event)
+        self.lines.append(line)
+
+
+def _tell(telling: Telling, entry: dict[str, Any]) -> None:
+    """The events of a line."""
+    message = entry.get("message")
+    if entry.get("type") in ("user", "assistant") and isinstance(message, dict):
+        _tell_message(telling, entry, message)
+    elif entry.get("type") in ("custom-title", "ai-title"):
+        title = entry.get("customTitle", entry.get("aiTitle"))
+        if isinstance(title, str):
+            telling.add("session.updated", {"set": {"title": title}})
+
+
+def _tell_message(telling: Telling, entry: dict[str, Any], message: dict[str, Any]) -> None:
+    role, content = str(entry["type"]), message.get("content")
+    whole: Path = ("message", "content")
+    said = {"id": str(entry.get("uuid") or message.get("id") or "~")[:8], "role": role}
+    blocks = content if isinstance(content, list) else []
+    kinds = {block.get("type") if isinstance(block, dict) else None for block in blocks}
+    by_agent = entry.get("isMeta") or entry.get("isCompactSummary") or "tool_result" in kinds
+    if role == "user" and not by_agent and (isinstance(content, str) or "text" in kinds):
+        telling.ask()
+    if isinstance(content, str) or blocks and kinds <= {"text", "thinking", "redacted_thinking", "image", "document"}:
+        telling.add("message.added", {**said, "content": None}, content=whole)
+    else:
+        for place, block in enumerate(blocks):
+            if isinstance(block, dict):
+                _tell_block(telling, said, block, (*whole, place))
+    usage = message.get("usage")
+    if role == "assistant" and isinstance(usage, dict):
+        _tell_usage(telling, entry, message, usage)
+        if message.get("stop_reason") in ("end_turn", "stop_sequence"):
+            telling.answer()
+
+
+def _tell_block(telling: Telling, said: dict[str, Any], block: dict[str, Any], path: Path) -> None:
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        telling.add("message.added", {**said, "content": None}, content=(*path, "text"))
+    elif kind == "tool_use" and isinstance(block.get("id"), str):
+        moved = {"input": (*path, "input")} if "input" in block else {}
+        telling.call(block["id"], str(block.get("name")), dict.fromkeys(moved), **moved)
+    elif kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
+        moved = {"output": (*path, "content")} if "content" in block else {}
+        telling.result(block["tool_use_id"], bool(block.get("is_error")), dict.fromkeys(moved), **moved)
+
+
+def _tell_usage(telling: Telling, entry: dict[str, Any], message: dict[str, Any], usage: dict[str, Any]) -> None:
+    """The tokens of a message, which each of its lines repeats: what is new."""
+
+    def count(member: str) -> int:
+        value = usage.get(member)
+        return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+    of = str(message.get("id") or entry.get("uuid"))
+    read, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
+    tokens = {"output_tokens": count("output_tokens")}
+    known = telling.counted(of)
+    if known is None:
+        tokens["input_tokens"] = count("input_tokens") + read + written
+        tokens["cached_input_tokens"], tokens["cache_write_tokens"] = read, written
+    else:
+        tokens["output_tokens"] -= known
+    telling.usage(message.get("model"), tokens, of)
 
 
 class AnnalSessionStore(SessionStore):
@@ -60,11 +142,22 @@ class AnnalSessionStore(SessionStore):
     def _append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         transcript = self._transcript(*_parts(key))
         with transcript.lock:
-            transcript.refresh()
-            known = transcript.uuids
-            new = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in known]
-            if new:
-                transcript.append(*(Draft("transcript.line", entry) for entry in new))
+            while True:
+                transcript.refresh()
+                known = transcript.uuids
+                new = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in known]
+                telling = Telling(transcript)
+                drafts: list[Draft] = []
+                for entry in new:
+                    telling = Telling(transcript, telling)
+                    _tell(telling, cast(dict[str, Any], entry))
+                    drafts += telling.drafts(_LINE, entry)
+                try:
+                    if drafts:
+                        transcript.append(*drafts, expected_seq=transcript.seq)
+                    return
+                except Conflict:
+                    continue  # another process appended lines
 
     def _load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         transcript = self._transcript(*_parts(key))

@@ -5,7 +5,8 @@
 
     runner = Runner(agent=agent, app_name="shop", session_service=AnnalSessionService(store))
 
-A session of ADK is a session of the store, and each of its events is an event with its change of the state. State of
+A session of ADK is a session of the store. The content of its events is told as messages, calls of tools, their results,
+tokens and turns of the core pack; an event with only a change of the state is an event of its own. State of
 the app or the user (keys that begin with "app:" or "user:") is stored a second time, in a session of the app or the
 user, after the event that changes it: if a process dies in between, the next process that opens the session completes
 it. Keys that begin with "temp:" are not stored.
@@ -29,7 +30,8 @@ from pydantic_core import to_jsonable_python
 from ._await import in_thread
 from ._errors import Conflict
 from ._event import Draft, Event
-from ._json import dumps, loads
+from ._json import dumps, loads, loads_object
+from ._meaning import Telling, Told, Whole
 from ._named import Folded, Named, delete
 from ._store import Level, Store
 
@@ -62,23 +64,29 @@ class _Shared(Folded):
             self.state.update(event.data["set"])
 
 
-class _Session(Folded):
+class _Session(Told):
     """A session: its events, its state, and its changes of the app's and the user's state."""
 
+    agent = "google-adk"
+
     def reset(self) -> None:
-        self.events: list[Event] = []
+        super().reset()
+        self.events: list[Whole] = []
         self.state: dict[str, Any] = {}
         self.updated = 0.0
         self.shared: list[tuple[str, dict[str, Any], dict[str, Any]]] = []  # not known to be passed on yet
         self._created = ""
 
     def apply(self, event: Event) -> None:
+        self.hear(event)
         data = event.data
+        added = self.whole(event, _ADDED)
         if event.type == _CREATED:
             changes, self.updated, self._created = data["state"], data["time"], data["id"]
-        elif event.type == _ADDED:
+        elif added is not None:
+            data = data["extra"]["value"] if added.is_told else data
             changes, self.updated = (data.get("actions") or {}).get("state_delta") or {}, data["timestamp"]
-            self.events.append(event)
+            self.events.append(added)
         else:
             return
         app, user, own = _parts(changes)
@@ -162,7 +170,8 @@ class AnnalSessionService(BaseSessionService):
                     created = Draft(
                         _CREATED, {"id": uuid.uuid4().hex, "state": to_jsonable_python(kept), "time": time.time()}
                     )
-                    session.session.append_many([session.naming(), created], expected_seq=0)
+                    born = Draft("session.created", {"agent_id": app_name})
+                    session.session._report([session.naming(), born, created], expected_seq=0)
                 except Conflict:
                     exists = True
             if exists:
@@ -182,7 +191,7 @@ class AnnalSessionService(BaseSessionService):
             events = session.events
             if config is not None and config.num_recent_events is not None:
                 events = events[len(events) - min(config.num_recent_events, len(events)) :]
-            found = [AdkEvent.model_validate_json(event.json) for event in events]
+            found = [_adk_event(event) for event in events]
         if config is not None and config.after_timestamp is not None:
             found = [event for event in found if event.timestamp >= config.after_timestamp]
         answer.events = found
@@ -205,7 +214,7 @@ class AnnalSessionService(BaseSessionService):
             with session.lock:
                 delete(self.store, session.session)
 
-    def _append(self, held: AdkSession, content: bytes) -> str:
+    def _append(self, held: AdkSession, event: AdkEvent) -> str:
         """Append an event if the caller's session object is current; returns its new marker."""
         session = self._find(held.app_name, held.user_id, held.id)
         if session is None:
@@ -215,7 +224,7 @@ class AnnalSessionService(BaseSessionService):
             current = session.updated <= held.last_update_time if marker is None else str(session.seq) == marker
             if current:
                 try:
-                    session.append(Draft(_ADDED, content), expected_seq=session.seq)
+                    session.append(*_drafts(session, event), expected_seq=session.seq)
                 except Conflict:
                     current = False
             if not current:
@@ -259,11 +268,54 @@ class AnnalSessionService(BaseSessionService):
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        content = event.model_dump_json(exclude_none=True).encode()
-        marker = await in_thread(self._append, session, content)
+        marker = await in_thread(self._append, session, event)
         session._storage_update_marker = marker
         session.last_update_time = event.timestamp
         return self._commit_event_to_session(session, event)
+
+
+def _adk_event(added: Whole) -> AdkEvent:
+    if added.is_told:
+        return AdkEvent.model_validate_json(dumps(added.read(), stable=False))
+    return AdkEvent.model_validate_json(added.event.json)
+
+
+def _drafts(session: _Session, event: AdkEvent) -> list[Draft]:
+    """An event of ADK as events of the core pack."""
+    content = event.model_dump_json(exclude_none=True).encode()
+    used = event.usage_metadata
+    parts = event.content.parts if event.content is not None else None
+    if not parts and used is None and not event.error_code:
+        return [Draft(_ADDED, content)]
+    value, telling = loads_object(content), Telling(session)
+    role = "user" if event.author == "user" else "assistant"
+    if role == "user" and any(part.text for part in parts or ()):
+        telling.ask()
+    said = {"id": event.id[:8], "role": role, "content": None}
+    for place, part in enumerate(parts or ()):
+        path = ("content", "parts", place)
+        if part.text and not part.thought:
+            telling.add("message.added", dict(said), content=(*path, "text"))
+        elif part.function_call is not None:
+            call = part.function_call
+            moved = {"input": (*path, "function_call", "args")} if call.args is not None else {}
+            call_id = call.id or f"{event.id}.{place}"
+            telling.call(call_id, call.name or "", dict.fromkeys(moved), **moved)
+        elif part.function_response is not None and part.function_response.id:
+            returned = part.function_response
+            moved = {"output": (*path, "function_response", "response")} if returned.response is not None else {}
+            failed = set(returned.response or ()) == {"error"}
+            telling.result(str(returned.id), failed, dict.fromkeys(moved), **moved)
+    if used is not None:
+        output = (used.candidates_token_count or 0) + (used.thoughts_token_count or 0)
+        tokens = {"input_tokens": used.prompt_token_count or 0, "output_tokens": output}
+        tokens["cached_input_tokens"] = used.cached_content_token_count or 0
+        telling.usage(event.model_version, tokens)
+    if event.error_code:
+        telling.answer(f"{event.error_code}: {event.error_message or ''}")
+    elif role == "assistant" and parts and event.is_final_response():
+        telling.answer()
+    return telling.drafts(_ADDED, value)
 
 
 def _copy(state: dict[str, Any]) -> dict[str, Any]:

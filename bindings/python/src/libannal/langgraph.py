@@ -7,7 +7,8 @@
         graph = builder.compile(checkpointer=AnnalSaver(store))
 
 A thread is one session. Each checkpoint is one durable event with the channels that changed, and so is each call of
-put_writes(); copy_thread() is a fork, by pointer. Deleting runs and pruning remove checkpoints from lists;
+put_writes(). Messages in them, and calls of tools, results and tokens in messages, are events of the core pack before it;
+a checkpoint refers to their text instead of repeating it. copy_thread() is a fork, by pointer. Deleting runs and pruning remove checkpoints from lists;
 delete_thread() deletes the session, so that no file has its content.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 from uuid import uuid4
 
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -36,9 +38,12 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from . import _delta
 from ._await import in_thread
-from ._errors import Conflict
+from ._core import ffi, lib
+from ._errors import Conflict, Invalid
 from ._event import Draft, Event
-from ._named import Folded, Named, delete
+from ._json import dumps
+from ._meaning import Telling, Told, texts
+from ._named import Named, delete
 from ._store import Level, Store
 
 _TRIES = 4  # tries to write a difference, while others append to the thread
@@ -52,6 +57,22 @@ def _pack(typed: Typed) -> builtins.list[str]:
 
 def _unpack(packed: Sequence[str]) -> Typed:
     return packed[0], b64decode(packed[1])
+
+
+_SHORT = 48  # bytes: a text up to this length is repeated instead of referred to
+_MISSES = 2  # messages in a row without a text in the bytes, after which no earlier one is looked for
+
+def _settled(packed: Any, seq: int) -> Any:
+    """Packed bytes of event `seq`, with the seq of each event that they refer to."""
+    if isinstance(packed, str):
+        return packed
+    if isinstance(packed[0], int):  # a difference
+        begin, inserted, skipped, copied, tail = packed
+        return [begin, _settled(inserted, seq), skipped, copied, _settled(tail, seq)]
+    return [
+        piece if isinstance(piece, str) else [piece[0] + seq if piece[0] < 0 else piece[0], piece[1]]
+        for piece in packed
+    ]
 
 
 class _Saved:
@@ -77,9 +98,10 @@ def _ordered(saved: _Saved) -> builtins.list[tuple[str, str, Typed]]:
 class _Value:
     """A value of a channel: complete, or its difference from the previous version."""
 
-    __slots__ = ("base", "content", "depth", "made", "type")
+    __slots__ = ("base", "content", "depth", "made", "type", "unpack")
 
-    def __init__(self, type: str, content: Any, base: _Value | None) -> None:
+    def __init__(self, type: str, content: Any, base: _Value | None, unpack: Callable[[Any], bytes]) -> None:
+        self.unpack = unpack
         self.type = type
         self.content = content
         self.base = base
@@ -91,19 +113,24 @@ class _Value:
         while chain[-1].made is None and chain[-1].base is not None:
             chain.append(chain[-1].base)
         first = chain.pop()
-        found = b64decode(first.content) if first.made is None else first.made
+        found = self.unpack(first.content) if first.made is None else first.made
         while chain:
-            found = _delta.decode(found, chain.pop().content)
+            found = _delta.decode(found, chain.pop().content, self.unpack)
         return found
 
 
 _DEPTH = 64  # differences in a row: reading an old value follows all of them
 
 
-class _Thread(Folded):
+class _Thread(Told):
     """A thread: its checkpoints by namespace and id, and the values of its channels by version."""
 
+    agent = "langgraph"
+
     def reset(self) -> None:
+        super().reset()
+        self.said: dict[str, int] = {}  # by id of a message, its event
+        self.texts: dict[int, builtins.list[bytes]] = {}  # by event
         self.saved: dict[str, dict[str, _Saved]] = {}
         self.values: dict[tuple[str, str, Any], _Value] = {}
         self.last: dict[tuple[str, str], Any] = {}  # by channel, the version that was saved last
@@ -122,34 +149,55 @@ class _Thread(Folded):
             value.made = content
         return value.type, content
 
-    def difference(self, space: str, channel: str, typed: Typed) -> builtins.list[Any] | None:
+    def unpack(self, packed: Any) -> bytes:
+        """The bytes that `_pieces()` packed."""
+        if isinstance(packed, str):
+            return b64decode(packed)
+        return b"".join(
+            b64decode(piece) if isinstance(piece, str) else self.texts[piece[0]][piece[1]] for piece in packed
+        )
+
+    def difference(
+        self, space: str, channel: str, typed: Typed, pack: Callable[[bytes], Any]
+    ) -> builtins.list[Any] | None:
         """A value as [version from which it differs, difference]; None: write the complete value."""
         version = self.last.get((space, channel))
         base = self.value(space, channel, version)
         if base is None or self.values[space, channel, version].depth >= _DEPTH:
             return None
-        how = _delta.encode(base[1], typed[1])
+        how = _delta.encode(base[1], typed[1], pack)
         return None if how is None else [version, how]
 
     def _keep(self, space: str, channel: str, version: Any, type: str, *packed: Any) -> None:
         if len(packed) == 1:
-            value = _Value(type, packed[0], None)
+            value = _Value(type, packed[0], None, self.unpack)
         else:
-            value = _Value(type, packed[1], self.values[space, channel, packed[0]])
+            value = _Value(type, packed[1], self.values[space, channel, packed[0]], self.unpack)
         value.made = self.coming.pop((space, channel, version), None)
         last = self.values.get((space, channel, self.last.get((space, channel))))
         if last is not None and last.made is not None:
             if value.made is None and last is value.base:
-                value.made = _delta.decode(last.made, value.content)
+                value.made = _delta.decode(last.made, value.content, self.unpack)
             last.made = None
         self.values[space, channel, version] = value
         self.last[space, channel] = version
+
+    def hear(self, event: Event) -> None:
+        super().hear(event)
+        self.heard = {}
+        if event.type in ("message.added", "tool.called", "tool.returned", "tool.failed", "tool.output"):
+            data = event.data
+            of = data.get("id" if event.type == "message.added" else "message_id")
+            if isinstance(of, str):
+                self.said.setdefault(of, event.seq)
+                self.texts[event.seq] = [_bytes(text) for text in texts(data)]
 
     def apply(self, event: Event) -> None:
         data = event.data
         if event.type == "checkpoint.saved":
             space = data["ns"]
             for channel, version, type, *packed in data["values"]:
+                packed[-1] = _settled(packed[-1], event.seq)
                 self._keep(space, channel, version, type, *packed)
             saved = _Saved(data)
             before = self.saved.setdefault(space, {}).get(data["id"])
@@ -171,6 +219,161 @@ class _Thread(Folded):
             self.latest = {space: max(saved) for space, saved in self.saved.items() if saved}
         elif event.type == "thread.claimed":
             self.owner = data["owner"]
+        else:
+            self.hear(event)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "system": "system", "tool": "tool"}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON; values that JSON cannot express become text."""
+    try:
+        dumps(value, stable=False)
+    except Invalid:
+        return str(value).encode("utf-8", "replace").decode()
+    return value
+
+
+class _Message:
+    """A message of LangChain, or a dict that is one."""
+
+    __slots__ = ("calls", "content", "failed", "id", "model", "result_of", "role", "tokens")
+
+    def __init__(self, role: str, content: Any, id: Any) -> None:
+        self.role = role
+        self.content = content
+        self.id = id if isinstance(id, str) and id else None
+        self.calls: builtins.list[tuple[str, str, Any]] = []
+        self.result_of: str | None = None
+        self.failed = False
+        self.model: str | None = None
+        self.tokens: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, value: Any) -> _Message | None:
+        if isinstance(value, BaseMessage):
+            found = cls(_ROLES.get(value.type, value.type), value.content, value.id)
+            found._calls(getattr(value, "tool_calls", None))
+            if isinstance(value, ToolMessage):
+                found.result_of, found.failed = value.tool_call_id, value.status == "error"
+            found.model = value.response_metadata.get("model_name")
+            found._usage(getattr(value, "usage_metadata", None) or {})
+            return found
+        if isinstance(value, dict) and "content" in value:
+            role = value.get("role", _ROLES.get(str(value.get("type"))))
+            if isinstance(role, str):
+                found = cls(role, value["content"], value.get("id"))
+                found._calls(value.get("tool_calls"))
+                result_of = value.get("tool_call_id")
+                found.result_of = result_of if isinstance(result_of, str) else None
+                return found
+        return None
+
+    def _calls(self, calls: Any) -> None:
+        for call in calls if isinstance(calls, list) else ():
+            function = call.get("function", call) if isinstance(call, dict) else None
+            if isinstance(function, dict) and isinstance(call.get("id"), str):
+                input_ = function.get("args", function.get("arguments"))
+                self.calls.append((call["id"], str(function.get("name")), input_))
+
+    def _usage(self, used: Mapping[str, Any]) -> None:
+        details = used.get("input_token_details") or {}
+        numbers = {name: used.get(name) for name in ("input_tokens", "output_tokens")}
+        numbers |= {"cached_input_tokens": details.get("cache_read"), "cache_write_tokens": details.get("cache_creation")}
+        self.tokens = {name: value for name, value in numbers.items() if isinstance(value, int)}
+
+    def hash(self) -> int:
+        content = self.content.encode() if isinstance(self.content, str) else dumps(_plain(self.content))
+        return int(lib.libannal_hash(ffi.from_buffer("char[]", content), len(content)))
+
+
+class _Messages:
+    """The messages in the channels of a checkpoint, as events of the core pack. (What tasks write is not told: put_writes()
+    runs beside put(), and what it saves is in the next checkpoint.)
+    """
+
+    def __init__(self, thread: _Thread) -> None:
+        self._thread = thread
+        self._telling = Telling(thread)
+        self.list = self._telling.list
+        self._new: dict[str, int] = {}  # by id of a message, its place in the list
+        self._read: dict[str, builtins.list[tuple[str, _Message]]] = {}  # by channel, the last messages
+
+    def _backwards(self, found: Any, channel: str) -> Iterator[tuple[str, _Message]]:
+        """The messages of a channel, the last first, with their ids; a message without an id receives one."""
+        given = found if isinstance(found, list) else [found]
+        read = self._read.setdefault(channel, [])
+        yield from read
+        for place in range(len(given) - len(read) - 1, -1, -1):
+            message = _Message.of(given[place])
+            if message is None:
+                return
+            read.append((message.id or f"~{channel}.{place}.{message.hash():016x}", message))
+            yield read[-1]
+
+    def tell(self, found: Any, channel: str) -> None:
+        """Add the messages that are new."""
+        new = []
+        for key, message in self._backwards(found, channel):
+            if key in self._thread.said:
+                break  # the messages before it are known, too
+            if key not in self._new:
+                new.append((key, message))
+        for key, message in reversed(new):
+            self._add(key, message)
+        if new and new[0][1].role == "assistant" and not new[0][1].calls:
+            self._telling.answer()
+
+    def _add(self, key: str, message: _Message) -> None:
+        telling, content = self._telling, _plain(message.content)
+        if message.role == "user":
+            telling.ask()
+        before = len(self.list)
+        if message.result_of is not None:
+            telling.result(message.result_of, message.failed, {"output": content, "message_id": key})
+        elif content or not message.calls:
+            telling.add("message.added", {"id": key, "role": message.role, "content": content})
+        for call_id, tool, input_ in message.calls:
+            telling.call(call_id, tool, {"input": _plain(input_), "message_id": key})
+        if len(self.list) > before:
+            self._new[key] = before
+        if key not in self._thread.said:
+            telling.usage(message.model, message.tokens)
+
+    def _texts(self, key: str, is_known: bool) -> tuple[int, builtins.list[bytes]]:
+        """The event of a message, and its texts. `is_known`: also of earlier events."""
+        place = self._new.get(key)
+        if place is not None:
+            return place - len(self.list), [_bytes(text) for text in texts(self.list[place].data)]
+        seq = self._thread.said.get(key) if is_known else None
+        return (0, []) if seq is None else (seq, self._thread.texts.get(seq, []))
+
+    def pack(self, content: bytes, found: Any, channel: str, is_known: bool) -> Any:
+        """Bytes of a value as base64; if texts of messages are in them, as a list of base64 and references
+        [event, place]. An event is a seq or, below 0, the number of events back.
+        """
+        if len(content) <= _SHORT:
+            return b64encode(content).decode()
+        pieces: builtins.list[Any] = []
+        end, misses = len(content), 0
+        for key, _ in self._backwards(found, channel):
+            event, said = self._texts(key, is_known)
+            misses += 1
+            for place in range(len(said) - 1, -1, -1):
+                at = content.rfind(said[place], 0, end) if len(said[place]) > _SHORT else -1
+                if at >= 0:
+                    rest = content[at + len(said[place]) : end]
+                    pieces += [b64encode(rest).decode(), [event, place]]
+                    end, misses = at, 0
+            if misses > _MISSES:
+                break
+        first = b64encode(content[:end]).decode()
+        return [first, *reversed(pieces)] if pieces else first
 
 
 class StaleOwner(Conflict):
@@ -233,37 +436,63 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         }
         asked = {"parent": get_checkpoint_id(config), **{key: said.get(key) for key in ("step", "source", "run_id")}}
         data.update((key, value) for key, value in asked.items() if value is not None)
-        self._save(self._thread(thread), data, typed)
+        self._save(self._thread(thread), data, typed, values)
         return _config(thread, space, checkpoint["id"])
 
-    def _save(self, thread: _Thread, data: dict[str, Any], typed: dict[tuple[str, Any], Typed]) -> None:
-        """Append a checkpoint with its values, as differences from existing values, if nothing was appended in between.
+    def _save(
+        self, thread: _Thread, data: dict[str, Any], typed: dict[tuple[str, Any], Typed], values: dict[str, Any]
+    ) -> None:
+        """Append a checkpoint with its values, as differences from existing values and with references to earlier
+        events, if nothing was appended in between.
         """
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES + 1):
+            alone = attempt == _TRIES  # complete values, wherever the thread ends
             with thread.lock:
                 self._refresh(thread)
                 seq = thread.seq
                 thread.coming = {(data["ns"], *key): content for key, (_, content) in typed.items()}
-                how = {key: thread.difference(data["ns"], key[0], value) for key, value in typed.items()}
-            if not any(how.values()):
-                break
-            data["values"] = [
-                [*key, value[0], *(how[key] or _pack(value)[1:])] for key, value in typed.items()
-            ]
+                messages = _Messages(thread)
+                for channel, _ in typed:
+                    if channel in values and not channel.startswith("__"):
+                        messages.tell(values[channel], channel)
+                data["values"] = [
+                    [*key, value[0], *self._packed(thread, messages, data["ns"], key[0], value, values, alone)]
+                    for key, value in typed.items()
+                ]
+            drafts = [*messages.list, Draft("checkpoint.saved", data)]
+            if alone:
+                self._append(thread, *drafts)
+                return
             try:
-                thread.append(Draft("checkpoint.saved", data), expected_seq=seq)
+                thread.append(*drafts, expected_seq=seq)
                 return
             except Conflict:
                 continue
-        data["values"] = [[*key, *_pack(value)] for key, value in typed.items()]
-        self._append(thread, Draft("checkpoint.saved", data))
+
+    @staticmethod
+    def _packed(
+        thread: _Thread,
+        messages: _Messages,
+        space: str,
+        channel: str,
+        typed: Typed,
+        values: dict[str, Any],
+        alone: bool,
+    ) -> builtins.list[Any]:
+        """A value as [version from which it differs, difference], or complete as [value]."""
+
+        def pack(content: bytes) -> Any:
+            return messages.pack(content, values.get(channel), channel, not alone)
+
+        how = None if alone else thread.difference(space, channel, typed, pack)
+        return [pack(typed[1])] if how is None else how
 
     def _refresh(self, thread: _Thread) -> None:
         """Read the new events, before a write."""
         thread.refresh()
 
-    def _append(self, thread: _Thread, draft: Draft) -> None:
-        thread.append(draft)
+    def _append(self, thread: _Thread, *drafts: Draft) -> None:
+        thread.append(*drafts)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -419,7 +648,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         with source.lock, target.lock:
             if source.refresh():
                 forked = source.session.fork(target.session.id)
-                forked.append_many([target.naming()])
+                forked._report([target.naming()])
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the latest checkpoint of each namespace, and the ancestors of its delta channels; or "delete" all."""
@@ -547,13 +776,13 @@ class _Owner(AnnalSaver):
         if thread is self._claimed and thread.owner != self._owner:
             raise StaleOwner(f"thread {thread.parts[-1]!r} was claimed by another owner")
 
-    def _append(self, thread: _Thread, draft: Draft) -> None:
+    def _append(self, thread: _Thread, *drafts: Draft) -> None:
         while True:
             with thread.lock:
                 self._refresh(thread)
                 seq = thread.seq
             try:
-                thread.append(draft, expected_seq=seq)
+                thread.append(*drafts, expected_seq=seq)
                 return
             except Conflict:
                 continue  # another caller has appended, perhaps a claim

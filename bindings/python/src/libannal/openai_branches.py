@@ -26,7 +26,7 @@ from ._errors import Conflict
 from ._event import Draft, Event
 from ._named import delete
 from ._session import Session
-from .openai_agents import AnnalSession, _Items
+from .openai_agents import AnnalSession, Item, _Items
 
 MAIN = "main"
 _CALLS = re.compile(r"(tool|function|computer|file_search|web_search|code_interpreter|tool_search|custom_tool|mcp|shell|apply_patch)_call")
@@ -42,18 +42,18 @@ class _Branch(_Items):
 
     def apply(self, event: Event) -> None:
         super().apply(event)
-        if event.type == "turn.usage":
+        if event.type == "turn.usage" or event.type == "agent.turn.usage" and "usage" in event.data:
             self.usage[event.data["turn"]] = event.data["usage"]
         elif event.type == "branch.created":
             self.branches[event.data["branch"]] = False
         elif event.type == "branch.deleted":
             self.branches[event.data["branch"]] = True
 
-    def turns(self) -> list[list[Event]]:
+    def turns(self) -> list[list[Item]]:
         """The items by turn: first the items before the first message of the user, then each such message with the
         items after it.
         """
-        found: list[list[Event]] = [[]]
+        found: list[list[Item]] = [[]]
         for item in self.items:
             if item.data.get("role") == "user":
                 found.append([])
@@ -143,10 +143,11 @@ class AnnalBranchedSession(AnnalSession):
             turns = source.turns()
             if not 1 <= turn < len(turns):
                 raise ValueError(f"Turn {turn} does not contain a user message in branch '{self.current_branch}'")
-            before = turns[turn][0].seq - 1
+            asked = turns[turn][0]
+            before = asked.seq - (1 if asked.event.type == "item.added" else 2)  # without turn.started
         name = self._claim(branch, turn)
         target = self._named.get(self.session_id, "branch", name)
-        source.session.fork(target.session.id, at=before).append_many([target.naming()])
+        source.session.fork(target.session.id, at=before)._report([target.naming()])
         self._switch(name)
         return name
 
@@ -235,7 +236,7 @@ class AnnalBranchedSession(AnnalSession):
 
     # ---- Turns ----
 
-    def _turns(self, branch: str | None) -> list[list[Event]]:
+    def _turns(self, branch: str | None) -> list[list[Item]]:
         found = self._branch(branch)
         with found.lock:
             return found.turns()
@@ -307,7 +308,8 @@ class AnnalBranchedSession(AnnalSession):
                 for name in ("input_tokens_details", "output_tokens_details"):
                     details = getattr(usage, name, None)
                     used[name] = {key: value for key, value in vars(details).items()} if details else None
-                branch.append(Draft("turn.usage", {"turn": turns[-1][0].seq, "usage": used}))
+                asked = turns[-1][0]
+                branch.append(Draft("agent.turn.usage", _counted(asked, used, branch.usage.get(asked.seq))))
 
     def _usage(self, branch: str | None) -> list[dict[str, Any]]:
         found = self._branch(branch)
@@ -353,6 +355,18 @@ class AnnalBranchedSession(AnnalSession):
             if used.pop("user_turn_number") == user_turn_number:
                 return used
         return {}
+
+
+def _counted(asked: Item, used: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """The usage of a turn as an increment: `before` is what was stored of it already, and is replaced."""
+    numbers = {}
+    for name in ("requests", "input_tokens", "output_tokens"):
+        numbers[name] = used[name] - (before[name] if before else 0)
+    cached = [((each or {}).get("input_tokens_details") or {}).get("cached_tokens") or 0 for each in (used, before)]
+    if cached[0] != cached[1]:
+        numbers["cached_input_tokens"] = cached[0] - cached[1]
+    turn = {"turn_id": asked.event.data["id"]} if asked.event.type == "message.added" else {}
+    return {**turn, **numbers, "turn": asked.seq, "usage": used}
 
 
 def _origin(session: Session, seq: int) -> str:

@@ -10,6 +10,9 @@ The events are the same as of `annal import otel`: a span of a tool is a call an
 messages of its input that are new, its answer, and its tokens; a span of an agent is a turn. Others are import.record.
 A session is the one in gen_ai.conversation.id or session.id, else the trace. Each event has an id, so that a span that
 is exported again is stored once.
+
+If an adapter of this package worked in the trace, its session has the messages, calls and turns already. Then the spans
+are import.record events of that session; their tokens count if the framework does not report them to the adapter.
 """
 
 from __future__ import annotations
@@ -72,12 +75,18 @@ class AnnalSpanExporter(SpanExporter):
             return
         attributes = dict(span.attributes or {})
         trace, key = format_trace_id(context.trace_id), format_span_id(context.span_id)
-        session = self._session(attributes, trace)
+        told, counts_tokens = self.store._told_traces.get(context.trace_id, (None, False))
+        session = self._session(attributes, trace) if told is None else self.store.session(told)
         extra = _span(span, attributes, trace, key)
-        drafts = [
-            Draft(type_, data, id=f"{trace}.{key}.{suffix}", ts=ts)
-            for type_, data, suffix, ts in self._events(span, attributes, f"{trace}.{key}", extra, session)
-        ]
+        if told is None:
+            found = self._events(span, attributes, f"{trace}.{key}", extra, session)
+        else:
+            begin, end = _times(span)
+            found = [("import.record", {"kind": span.name, "extra": extra}, "begins", begin)]
+            usage = {} if counts_tokens or _kind(attributes) != "model" else _usage(attributes)
+            if usage:
+                found.append(("agent.turn.usage", usage, "usage", end))
+        drafts = [Draft(type_, data, id=f"{trace}.{key}.{suffix}", ts=ts) for type_, data, suffix, ts in found]
         try:
             session.append_many(drafts)
         except Conflict:  # some of them exist: append one after the other
@@ -90,10 +99,9 @@ class AnnalSpanExporter(SpanExporter):
     def _events(
         self, span: ReadableSpan, attributes: dict[str, Any], key: str, extra: dict[str, Any], session: Session
     ) -> list[tuple[str, dict[str, Any], str, int]]:
-        begin, end = (span.start_time or 0) // 1000, (span.end_time or span.start_time or 0) // 1000
+        begin, end = _times(span)
         failed = span.status.status_code == StatusCode.ERROR
-        what = str(attributes.get("gen_ai.operation.name") or attributes.get("openinference.span.kind") or "").lower()
-        kind = _CLASSES.get(what)
+        kind = _kind(attributes)
         took = (end - begin) // 1000
         if kind == "tool":
             call = attributes.get("gen_ai.tool.call.id", key)
@@ -121,23 +129,17 @@ class AnnalSpanExporter(SpanExporter):
         if kind != "model":
             return [("import.record", {"kind": span.name, "extra": extra}, "begins", begin)]
 
-        model = attributes.get("gen_ai.response.model", attributes.get("gen_ai.request.model"))
         answer = {
             "id": key,
             "role": "assistant",
             "content": _value(attributes, "gen_ai.output.messages", "output.value") or "",
-            "model": model,
+            "model": _model(attributes),
             "extra": extra,
         }
         found = [*self._new(attributes, session, key, begin), ("message.added", answer, "begins", end)]
-        tokens = {side: int(attributes.get(f"gen_ai.usage.{side}_tokens", 0)) for side in ("input", "output")}
-        if any(tokens.values()):
-            usage: dict[str, Any] = {"message_id": key, "model": model}
-            usage.update((f"{side}_tokens", count) for side, count in tokens.items())
-            cached = next((int(attributes[each]) for each in _CACHED if each in attributes), None)
-            if cached is not None:
-                usage["cached_input_tokens"] = cached
-            found.append(("agent.turn.usage", usage, "usage", end))
+        usage = _usage(attributes)
+        if usage:
+            found.append(("agent.turn.usage", {"message_id": key, **usage}, "usage", end))
         return found
 
     def _new(
@@ -171,6 +173,32 @@ class AnnalSpanExporter(SpanExporter):
                 if event.type == "message.added":
                     found.add(dumps([event.data.get("role"), event.data.get("content")]))
         return found
+
+
+def _times(span: ReadableSpan) -> tuple[int, int]:
+    return (span.start_time or 0) // 1000, (span.end_time or span.start_time or 0) // 1000
+
+
+def _kind(attributes: Mapping[str, Any]) -> str | None:
+    what = attributes.get("gen_ai.operation.name") or attributes.get("openinference.span.kind")
+    return _CLASSES.get(str(what or "").lower())
+
+
+def _model(attributes: Mapping[str, Any]) -> Any:
+    return attributes.get("gen_ai.response.model", attributes.get("gen_ai.request.model"))
+
+
+def _usage(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The tokens of a span of a model; {} if it has none."""
+    tokens = {side: int(attributes.get(f"gen_ai.usage.{side}_tokens", 0)) for side in ("input", "output")}
+    if not any(tokens.values()):
+        return {}
+    usage: dict[str, Any] = {"model": _model(attributes)}
+    usage.update((f"{side}_tokens", count) for side, count in tokens.items())
+    cached = next((int(attributes[each]) for each in _CACHED if each in attributes), None)
+    if cached is not None:
+        usage["cached_input_tokens"] = cached
+    return usage
 
 
 def _value(attributes: dict[str, Any], *names: str) -> Any:

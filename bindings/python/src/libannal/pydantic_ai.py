@@ -6,7 +6,8 @@
     agent = Agent(model, capabilities=[StepPersistence(store=AnnalStepStore(store))])
 
 A run is a session. Its steps, its snapshots and the ledger of its tool calls are events; a snapshot is stored as the
-messages that are new since the previous snapshot.
+messages that are new since the previous snapshot. Their messages, calls of tools, results, tokens and turns are events of
+the core pack in the same append.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from ._await import in_thread
 from ._errors import Conflict
 from ._event import Draft, Event
 from ._json import loads
-from ._named import Folded, Named
+from ._meaning import Path, Telling, Told, moves, put
+from ._named import Named
+from ._names import name
 from ._store import Level, Store
 
 _RUN, _STEP, _SNAPSHOT, _EFFECT = "run.registered", "step.recorded", "snapshot.saved", "effect.recorded"
@@ -31,17 +34,25 @@ _STEPS: TypeAdapter[StepEvent] = TypeAdapter(StepEvent)
 _EFFECTS: TypeAdapter[ToolEffectRecord] = TypeAdapter(ToolEffectRecord)
 
 
-class _Run(Folded):
+class _Run(Told):
     """A run: its record, its steps, its snapshots, and its tool calls."""
 
+    agent = "pydantic-ai"
+
     def reset(self) -> None:
+        super().reset()
         self.record: Any = None
         self.steps: list[Any] = []
         self.snapshots: list[tuple[dict[str, Any], list[Any]]] = []  # its description, and its messages
         self.effects: dict[str, Any] = {}
         self.keys: set[tuple[str, str]] = set()
+        self.seen: set[tuple[Any, ...]] = set()  # messages of snapshots
+
+    def birth(self) -> list[Draft]:
+        return []  # the record of the run says more
 
     def apply(self, event: Event) -> None:
+        self.hear(event)
         data = event.data
         if event.type == _RUN:
             self.record = data
@@ -50,7 +61,14 @@ class _Run(Folded):
         elif event.type == _EFFECT:
             self.effects[data["tool_call_id"]] = data
         elif event.type == _SNAPSHOT:
-            self.snapshots.append((data["snapshot"], [*self.messages[: data["same"]], *data["messages"]]))
+            messages = data["messages"]
+            if "moved" in data:
+                messages = event.read()["messages"]
+                for path, back, member in moves(data):
+                    put(messages, path, self.heard[event.seq - back].data[member])
+            self.seen.update(_key(message) for message in messages)
+            self.snapshots.append((data["snapshot"], [*self.messages[: data["same"]], *messages]))
+            self.heard = {}
         key = data["snapshot"].get("idempotency_key") if event.type == _SNAPSHOT else data.get("idempotency_key")
         if key is not None and event.type in (_STEP, _SNAPSHOT):
             self.keys.add((event.type, key))
@@ -91,9 +109,8 @@ class AnnalStepStore:
                 run.refresh()
                 if key is not None and (type_, key) in run.keys:
                     return
-                written = _difference(run.messages, data) if type_ == _SNAPSHOT else data
                 try:
-                    run.append(Draft(type_, written), expected_seq=run.seq)
+                    run.append(*_drafts(run, type_, data), expected_seq=run.seq)
                     return
                 except Conflict:
                     continue  # another caller wrote to the run
@@ -207,6 +224,78 @@ class AnnalStepStore:
         """Calls that were started, and about which nothing else is known: they may have had their effect."""
         effects = await in_thread(self._effects, run_id)
         return [effect for effect in effects if effect.status == "started"]
+
+
+def _drafts(run: _Run, type_: str, data: dict[str, Any]) -> list[Draft]:
+    """The event of the harness, after the events of the core pack with its content."""
+    telling = Telling(run)
+    if type_ == _SNAPSHOT:
+        data = _difference(run.messages, data)
+        runs = [message["run_id"] for message in data["messages"] if message.get("run_id") is not None]
+        for place, message in enumerate(data["messages"]):
+            # The session of an earlier run contains its messages, which precede.
+            own = message.get("run_id") in (None, *runs[-1:])
+            if own and _key(message) not in run.seen:
+                _tell_message(telling, message, data["same"] + place, place)
+        return telling.beside(_SNAPSHOT, data, "messages")
+    if type_ == _RUN:
+        created = {"agent_id": data["agent_name"] or run.agent, "status": "running"}
+        if data["parent_run_id"] is not None:
+            created["parent_session_id"] = name("pydantic-ai", data["parent_run_id"])
+        telling.add("session.created", created)
+    elif type_ == _STEP:
+        _tell_step(telling, run, data)
+    elif data["status"] == "started":
+        telling.call(data["tool_call_id"], data["tool_name"], {})
+    elif data["status"] == "failed":
+        telling.result(data["tool_call_id"], True, {"output": data["effect_summary"] or ""})
+    return [*telling.list, Draft(type_, data)]
+
+
+def _key(message: dict[str, Any]) -> tuple[Any, ...]:
+    """The members of a message that do not differ in a later snapshot."""
+    parts = ((part["part_kind"], part.get("tool_call_id"), str(part.get("content"))) for part in message["parts"])
+    return (message["kind"], *parts)
+
+
+def _tell_step(telling: Telling, run: _Run, step: dict[str, Any]) -> None:
+    kind, error = step["kind"], step["error"]
+    if kind == "model_request_failed":
+        telling.add("provider.failed", {"error": error})
+    if kind not in ("run_completed", "run_failed"):
+        return
+    for call, returned in run.calls.items():
+        if not returned and run.effects.get(call, {}).get("status") == "completed":
+            telling.result(call, False, {})
+    telling.answer(error if kind == "run_failed" else None)
+    failed = {"status": "failed", "reason": "error", "error": error}
+    telling.add("session.ended", failed if kind == "run_failed" else {})
+
+
+def _tell_message(telling: Telling, message: dict[str, Any], number: int, place: int) -> None:
+    """A message of pydantic-ai, in the list of new messages at `place`."""
+    roles = {"user-prompt": "user", "system-prompt": "system", "text": "assistant"}
+    asks = [part["part_kind"] for part in message["parts"]].count("user-prompt") > 0
+    if asks:
+        telling.ask()
+    for index, part in enumerate(message["parts"]):
+        kind, path = part["part_kind"], (place, "parts", index)
+        content: Path = (*path, "content")
+        if kind in roles:
+            said = {"id": f"m{number}.{index}", "role": roles[kind], "content": None}
+            telling.add("message.added", said, content=content)
+        elif kind == "tool-call":
+            telling.call(part["tool_call_id"], part["tool_name"], {"input": None}, input=(*path, "args"))
+        elif kind == "tool-return":
+            failed = part.get("outcome") not in (None, "success")
+            telling.result(part["tool_call_id"], failed, {"output": None}, output=content)
+        elif kind == "retry-prompt" and part.get("tool_name"):
+            telling.result(part["tool_call_id"], True, {"output": None}, output=content)
+    used = message.get("usage")
+    if used:
+        tokens = {name: used.get(name) or 0 for name in ("input_tokens", "output_tokens", "cache_write_tokens")}
+        tokens["cached_input_tokens"] = used.get("cache_read_tokens") or 0
+        telling.usage(message.get("model_name"), tokens)
 
 
 def _difference(before: list[Any], data: dict[str, Any]) -> dict[str, Any]:
