@@ -31,6 +31,7 @@
 #   make bench                        Annal beside its alternatives: build/bench-results; up to an hour
 #   make bench-quick                  the same in under three minutes, if nothing else runs
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
+#   make bench-recall [LOCOMO=FILE]  how well annal search finds the right session; some minutes
 #   make bench-parts                  the cost of single parts of Annal
 #   make picture                      run the command and draw docs/terminal.svg
 #   make man                          docs/annal.1, from the tables of the verbs and tools/manual/annal.1.in
@@ -41,7 +42,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test check test-cluster bench-ship fleet test-python bench-python node web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test check test-cluster bench-ship fleet test-python bench-python node web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts bench-recall \
 	picture man reference format clean setup
 
 build: setup
@@ -209,6 +210,14 @@ bench-growth:
 	cmake --preset bench && cmake --build --preset bench --target annal-bench
 	build/bench/tests/bench/annal-bench --growth $(LONG) --dir '$(or $(DIR),build)' --out build/bench-growth
 	mkdir -p docs/performance && cp build/bench-growth/*.svg docs/performance/
+
+# LOCOMO is data/locomo10.json of github.com/snap-research/locomo, fetched if it is not given: its
+# licence forbids commercial use, so it is not part of the repository.
+bench-recall: setup
+	cmake --preset bench && cmake --build --preset bench --target annal_command
+	$(if $(LOCOMO),,@[ -s build/locomo10.json ] || { echo 'LoCoMo: CC BY-NC 4.0, not for commercial use' && \
+		curl -fsSL -o build/locomo10.json https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json; })
+	tests/bench/recall.py build/bench/tools/annal --locomo '$(or $(LOCOMO),build/locomo10.json)'
 
 bench-parts: setup
 	cmake --preset bench && cmake --build --preset bench

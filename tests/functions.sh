@@ -12,7 +12,7 @@ diff -u docs/api/README.md "$page" || {
     exit 1
 }
 count=$(grep -c '^| `annal_' "$page")
-[ "$count" -le 120 ] || {
-    echo "$count public functions: 120 are what one can look over"
+[ "$count" -le 125 ] || {
+    echo "$count public functions: 125 are what one can look over"
     exit 1
 }

@@ -19,6 +19,7 @@
 #include "index/db/db.h"
 #include "index/db/files.h"
 #include "index/index.h"
+#include "index/search/search_id.h"
 #include "index/search/search_text.h"
 #include "index/search/search_words.h"
 #include "index/sys/wipe.h"
@@ -38,7 +39,7 @@
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
 /* version of the indexed text; raise it when search_text.c or search_words.c changes, so that
  * search.db is rebuilt */
-#define TEXT_VERSION 6
+#define TEXT_VERSION 7
 
 extern const char annal__sql_search[];
 
@@ -179,25 +180,69 @@ static annal_status attribute(struct search *search, annal_slice session, const 
     return status;
 }
 
+/* Count a document of the session; its first one adds the session. *out_number: the session's
+ * number. */
+static annal_status count_document(struct search *search, annal_slice session, int64_t ts_us,
+                                   int64_t *out_number, annal_error *err)
+{
+    sqlite3_stmt *const stmts[] = {search->count_document, search->add_session};
+    int rc = SQLITE_DONE;
+    for (size_t i = 0; i < sizeof stmts / sizeof *stmts && rc == SQLITE_DONE; i++) {
+        annal__db_bind_text(stmts[i], 1, session);
+        sqlite3_bind_int64(stmts[i], 2, ts_us);
+        rc = sqlite3_step(stmts[i]);
+        if (rc == SQLITE_ROW)
+            *out_number = sqlite3_column_int64(stmts[i], 0);
+        sqlite3_reset(stmts[i]);
+    }
+    return rc == SQLITE_ROW
+               ? ANNAL_OK
+               : annal__db_fail(err, search->derived.db, rc, "cannot index the words of a session");
+}
+
+static enum search_kind kind_of(annal_slice type, annal_slice role)
+{
+    if (annal__slice_begins(type, "import.") || annal__slice_is(type, "agent.turn.usage"))
+        return SEARCH_BOOKKEEPING;
+    if (annal__slice_is(role, "user"))
+        return SEARCH_ASKED;
+    return annal__slice_is(role, "assistant") && about_tool(type) == ABOUT_NOTHING ? SEARCH_ANSWER
+                                                                                   : SEARCH_OTHER;
+}
+
+static int size_of(annal_slice text)
+{
+    int size = 0;
+    while (size < 15 && text.len >> (size + 5) > 0)
+        size++;
+    return size;
+}
+
 static annal_status add_document(struct search *search, annal_slice session,
                                  const annal_event *event, annal_slice role, annal_slice tool,
                                  annal_slice text, annal_error *err)
 {
     sqlite3_stmt *stmt = search->add_document;
     char ts[ANNAL_TIME_BYTES];
-    annal_time_format(event->ts_us, ts);
-    annal__db_bind_text(stmt, 1, session);
-    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)event->seq);
-    sqlite3_bind_text(stmt, 3, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
-    annal__db_bind_text(stmt, 4, event->type);
-    annal__db_bind_text(stmt, 5, role);
-    annal__db_bind_text(stmt, 6, tool);
-    sqlite3_bind_int64(stmt, 7, (sqlite3_int64)event->offset);
-    sqlite3_bind_int64(stmt, 8, (sqlite3_int64)event->length);
-    annal_status status = annal__db_run(stmt, err);
+    int64_t number = 0;
+    if (event->seq > SEARCH_SEQ_MAX)
+        return ANNAL_OK;
+    annal_status status = count_document(search, session, event->ts_us, &number, err);
     if (status < 0)
         return status;
-    sqlite3_bind_int64(search->add_text, 1, sqlite3_last_insert_rowid(search->derived.db));
+    int64_t id = search_id(number, event->seq, kind_of(event->type, role), size_of(text));
+    annal_time_format(event->ts_us, ts);
+    sqlite3_bind_int64(stmt, 1, id);
+    sqlite3_bind_text(stmt, 2, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+    annal__db_bind_text(stmt, 3, event->type);
+    annal__db_bind_text(stmt, 4, role);
+    annal__db_bind_text(stmt, 5, tool);
+    sqlite3_bind_int64(stmt, 6, (sqlite3_int64)event->offset);
+    sqlite3_bind_int64(stmt, 7, (sqlite3_int64)event->length);
+    status = annal__db_run(stmt, err);
+    if (status < 0)
+        return status;
+    sqlite3_bind_int64(search->add_text, 1, id);
     annal__db_bind_text(search->add_text, 2, text);
     return annal__db_run(search->add_text, err);
 }
@@ -208,7 +253,7 @@ static annal_status drop_session(struct search *search, annal_slice session, boo
                                  annal_error *err)
 {
     sqlite3_stmt *const stmts[] = {with_words ? search->drop_texts : NULL, search->drop_documents,
-                                   search->drop_calls};
+                                   search->drop_session, search->drop_calls};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < sizeof stmts / sizeof *stmts; i++) {
         if (stmts[i] == NULL)
@@ -309,6 +354,11 @@ static annal_status check(void *arg, sqlite3 *db, const char *schema, annal_erro
     return status < 0 ? status : annal__shape_compare(db, schema, &part, 1, false, err);
 }
 
+/* the ids of session ?1 */
+#define OF_SESSION                                                                                 \
+    " BETWEEN (SELECT number << 37 FROM sessions WHERE session_id = ?1)"                           \
+    " AND (SELECT ((number + 1) << 37) - 1 FROM sessions WHERE session_id = ?1)"
+
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
     struct search *search = arg;
@@ -316,17 +366,21 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
         sqlite3_stmt **stmt;
         const char *sql;
     } all[] = {
-        {&search->add_document,
-         "INSERT INTO documents (session_id, seq, timestamp, type, role, tool, offset, length) "
-         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
+        {&search->add_document, "INSERT INTO documents VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
+        {&search->count_document,
+         "UPDATE sessions SET documents = documents + 1, last_us = max(last_us, ?2) "
+         "WHERE session_id = ?1 RETURNING number"},
+        {&search->add_session, "INSERT INTO sessions (session_id, documents, last_us) "
+                               "VALUES (?1, 1, ?2) RETURNING number"},
         {&search->add_text, "INSERT INTO said (rowid, text) VALUES (?1, ?2)"},
         {&search->add_call, "INSERT INTO calls VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET tool "
                             "= excluded.tool"},
         {&search->get_tool, "SELECT tool FROM calls WHERE session_id = ?1 AND call_id = ?2"},
         {&search->drop_texts,
          "INSERT INTO said (said, rowid, text) SELECT 'delete', t.id, t.text FROM texts t "
-         "WHERE t.id IN (SELECT id FROM documents WHERE session_id = ?1) AND t.text IS NOT NULL"},
-        {&search->drop_documents, "DELETE FROM documents WHERE session_id = ?1"},
+         "WHERE t.id" OF_SESSION " AND t.text IS NOT NULL"},
+        {&search->drop_documents, "DELETE FROM documents WHERE id" OF_SESSION},
+        {&search->drop_session, "DELETE FROM sessions WHERE session_id = ?1"},
         {&search->drop_calls, "DELETE FROM calls WHERE session_id = ?1"},
     };
     annal_status status = add_functions(search, db, err);
@@ -340,9 +394,11 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 static void closing(void *arg)
 {
     struct search *search = arg;
-    sqlite3_stmt **const all[] = {
-        &search->add_document, &search->add_text,       &search->add_call,  &search->get_tool,
-        &search->drop_texts,   &search->drop_documents, &search->drop_calls};
+    sqlite3_stmt **const all[] = {&search->add_document, &search->count_document,
+                                  &search->add_session,  &search->add_text,
+                                  &search->add_call,     &search->get_tool,
+                                  &search->drop_texts,   &search->drop_documents,
+                                  &search->drop_session, &search->drop_calls};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         sqlite3_finalize(*all[i]);
         *all[i] = NULL;

@@ -8,6 +8,7 @@
 #include "index/sys/databases.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct search {
     struct derived derived;
@@ -16,9 +17,13 @@ struct search {
     pthread_mutex_t mutex;
     /* expected shape of search.db; without objects until it is first needed; set under the mutex */
     struct shape shape;
+    /* for tests: number of ids that ranked searches have read, and how many each may read; 0: the
+     * usual number */
+    atomic_uint_fast64_t rows_read;
+    uint32_t rows_most;
     /* statements that are prepared while derived.db is open */
-    sqlite3_stmt *add_document, *add_text, *add_call, *get_tool;
-    sqlite3_stmt *drop_texts, *drop_documents, *drop_calls;
+    sqlite3_stmt *add_document, *count_document, *add_session, *add_text, *add_call, *get_tool;
+    sqlite3_stmt *drop_texts, *drop_documents, *drop_session, *drop_calls;
 };
 
 /* Initialize the search without touching a file. */

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searching search.db: composing an expression of FTS5 from words, and a snippet for each hit. */
-#include "index/db/bound.h"
+#include "index/search/search_ask.h"
+
 #include "index/db/db.h"
-#include "index/follow/history.h"
 #include "index/follow/plan.h"
-#include "index/index.h"
 #include "index/query/query.h"
 #include "index/search/search.h"
+#include "index/search/search_id.h"
 #include "index/search/search_words.h"
 #include "index/search/snippet.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-
-#include <annal/search.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -21,18 +19,10 @@
 #define SNIPPET_WORDS_MAX 64 /* maximum number of words of a snippet, as in FTS5 */
 #define ATTEMPTS_MAX      5
 
-struct asking {
-    annal_index *index;
-    const annal_search_options *options;
+/* The function of annal_search(). */
+struct listing {
     annal_search_fn fn;
     void *arg;
-    struct buf expression;
-    struct history history;
-    sqlite3 *db;
-    sqlite3_stmt *hits, *snippet;
-    struct bound bound;
-    /* whether a hit was passed to fn, so that the search must not run again after a failure */
-    bool begun;
 };
 
 /* ---- The expression ---- */
@@ -69,23 +59,10 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     return ANNAL_OK;
 }
 
-/*
- * Compose the SELECT of hits. Its parameters are ?1 expression, ?2 role, ?3 tool, ?4 since, ?5
- * until, ?6 limit, and types from ?7 on.
- */
-static annal_status put_hits(struct buf *sql, const struct asking *asking)
+annal_status annal__search_ask_conditions(struct buf *sql, const annal_search_options *options)
 {
-    const annal_search_options *options = asking->options;
-    bool best = options->order == ANNAL_SEARCH_BEST;
-    annal_status status = annal__buf_printf(
-        sql,
-        "SELECT d.id, d.session_id, d.seq, d.timestamp, d.type, d.role, d.tool, %s FROM said "
-        "CROSS JOIN documents d ON d.id = said.rowid WHERE said MATCH ?1",
-        best ? "said.rank" : "0.0");
-    if (status >= 0 && options->session_count > 0)
-        status = annal__buf_printf(sql, " AND EXISTS (SELECT 1 FROM temp.parts p WHERE p.journal = "
-                                        "d.session_id AND d.seq BETWEEN p.from_seq AND p.to_seq)");
-    if (status >= 0 && options->role.len > 0)
+    annal_status status = ANNAL_OK;
+    if (options->role.len > 0)
         status = annal__buf_printf(sql, " AND d.role = ?2");
     if (status >= 0 && options->tool.len > 0)
         status = annal__buf_printf(sql, " AND d.tool = ?3");
@@ -94,14 +71,30 @@ static annal_status put_hits(struct buf *sql, const struct asking *asking)
     if (status >= 0 && options->until_us != 0)
         status = annal__buf_printf(sql, " AND d.timestamp < ?5");
     if (status >= 0 && options->type_count == 0 && !options->bookkeeping)
-        status = annal__buf_printf(
-            sql, " AND d.type NOT GLOB 'import.*' AND d.type <> 'agent.turn.usage'");
+        status = annal__buf_printf(sql, " AND d.id >> 4 & 3 <> %d", (int)SEARCH_BOOKKEEPING);
+    return status < 0 ? status
+                      : annal__query_put_types(sql, "d.type", options->types, options->type_count);
+}
+
+static annal_status put_hits(struct buf *sql, const struct asking *asking)
+{
+    const annal_search_options *options = asking->options;
+    bool best = options->order == ANNAL_SEARCH_BEST;
+    annal_status status = annal__buf_printf(
+        sql,
+        "SELECT " SEARCH_HIT_COLUMNS ", %s FROM said CROSS JOIN documents d ON d.id = said.rowid "
+        "CROSS JOIN sessions s ON s.number = d.id >> 37 WHERE said MATCH ?1",
+        best ? "said.rank" : "0.0");
+    if (status >= 0 && options->session_count > 0)
+        status = annal__buf_printf(sql, " AND EXISTS (SELECT 1 FROM temp.parts p WHERE p.journal = "
+                                        "s.session_id AND d.id >> 6 & 0x7fffffff BETWEEN "
+                                        "p.from_seq AND p.to_seq)");
     if (status >= 0)
-        status = annal__query_put_types(sql, "d.type", options->types, options->type_count);
+        status = annal__search_ask_conditions(sql, options);
     if (status < 0)
         return status;
     return annal__buf_printf(sql, best ? " ORDER BY d.role = '' AND d.tool = '', said.rank LIMIT ?6"
-                                       : " ORDER BY d.timestamp DESC, d.session_id, d.seq DESC "
+                                       : " ORDER BY d.timestamp DESC, s.session_id, d.id DESC "
                                          "LIMIT ?6");
 }
 
@@ -111,45 +104,34 @@ static void bind(sqlite3_stmt *stmt, int at, annal_slice text)
                         SQLITE_UTF8);
 }
 
-static void bind_hits(struct asking *asking)
+void annal__search_ask_bind(sqlite3_stmt *stmt, const annal_search_options *options,
+                            annal_slice expression, uint64_t limit)
 {
-    const annal_search_options *options = asking->options;
-    sqlite3_stmt *stmt = asking->hits;
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     annal_time_format(options->since_us, since);
     annal_time_format(options->until_us, until);
-    bind(stmt, 1, annal__buf_slice(&asking->expression));
+    bind(stmt, 1, expression);
     bind(stmt, 2, options->role);
     bind(stmt, 3, options->tool);
     bind(stmt, 4, annal_slice_of(since));
     bind(stmt, 5, annal_slice_of(until));
-    sqlite3_bind_int64(
-        stmt, 6,
-        options->limit == 0 || options->limit > INT64_MAX ? -1 : (sqlite3_int64)options->limit);
+    sqlite3_bind_int64(stmt, 6, limit == 0 || limit > INT64_MAX ? -1 : (sqlite3_int64)limit);
     for (size_t i = 0; i < options->type_count; i++)
         bind(stmt, (int)i + 7, options->types[i]);
 }
 
-static annal_status prepare(struct asking *asking, annal_error *err)
+annal_status annal__search_ask_snippets(struct asking *asking, annal_slice expression,
+                                        annal_error *err)
 {
     const annal_search_options *options = asking->options;
     uint32_t words = options->snippet_words == 0 ? SNIPPET_WORDS : options->snippet_words;
-    struct buf sql = {0};
-    annal_status status = put_hits(&sql, asking);
-    if (status < 0 || annal__buf_cstr(&sql) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare a search: out of memory");
-    else
-        status = annal__db_prepare(asking->db, sql.ptr, &asking->hits, err);
-    annal__buf_done(&sql);
-    if (status >= 0)
-        status = annal__db_prepare(asking->db,
-                                   "SELECT annal_snippet(said, ?3, ?4, ?5) FROM said "
-                                   "WHERE said MATCH ?1 AND rowid = ?2",
-                                   &asking->snippet, err);
+    annal_status status = annal__db_prepare(asking->db,
+                                            "SELECT annal_snippet(said, ?3, ?4, ?5) FROM said "
+                                            "WHERE said MATCH ?1 AND rowid = ?2",
+                                            &asking->snippet, err);
     if (status < 0)
         return status;
-    bind_hits(asking);
-    bind(asking->snippet, 1, annal__buf_slice(&asking->expression));
+    bind(asking->snippet, 1, expression);
     bind(asking->snippet, 3,
          annal_slice_of(options->mark_begin == NULL ? "" : options->mark_begin));
     bind(asking->snippet, 4, annal_slice_of(options->mark_end == NULL ? "" : options->mark_end));
@@ -158,11 +140,27 @@ static annal_status prepare(struct asking *asking, annal_error *err)
     return ANNAL_OK;
 }
 
+static annal_status prepare_hits(struct asking *asking, annal_error *err)
+{
+    const annal_search_options *options = asking->options;
+    annal_slice expression = annal__buf_slice(&asking->expression);
+    struct buf sql = {0};
+    annal_status status = put_hits(&sql, asking);
+    if (status < 0 || annal__buf_cstr(&sql) == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare a search: out of memory");
+    else
+        status = annal__db_prepare(asking->db, sql.ptr, &asking->hits, err);
+    annal__buf_done(&sql);
+    if (status >= 0)
+        status = annal__search_ask_snippets(asking, expression, err);
+    if (status >= 0)
+        annal__search_ask_bind(asking->hits, options, expression, options->limit);
+    return status;
+}
+
 /* ---- Answering ---- */
 
-/* Fail after a step. If FTS5 cannot parse options->expression, the status is ANNAL_ERR_SQL: the
- * caller's mistake. */
-static annal_status fail(const struct asking *asking, int rc, annal_error *err)
+annal_status annal__search_ask_fail(const struct asking *asking, int rc, annal_error *err)
 {
     annal_status status = annal__bound_fail(&asking->bound, rc, "search", err);
     if (status < 0)
@@ -173,40 +171,48 @@ static annal_status fail(const struct asking *asking, int rc, annal_error *err)
     return annal__db_fail(err, asking->db, rc, "cannot run a search");
 }
 
-static annal_status hand_out(struct asking *asking, annal_error *err)
+annal_status annal__search_ask_hit(struct asking *asking, sqlite3_stmt *row,
+                                   annal_search_hit *out_hit, annal_error *err)
 {
-    sqlite3_stmt *row = asking->hits, *snippet = asking->snippet;
     annal_search_hit hit = {.session = annal__db_column(row, 1),
                             .seq = (uint64_t)sqlite3_column_int64(row, 2),
                             .type = annal__db_column(row, 4),
                             .role = annal__db_column(row, 5),
-                            .tool = annal__db_column(row, 6),
-                            .rank = sqlite3_column_double(row, 7)};
+                            .tool = annal__db_column(row, 6)};
     if (annal_time_parse(annal__db_column(row, 3), &hit.ts_us, NULL) < 0)
         hit.ts_us = 0;
-    sqlite3_bind_int64(snippet, 2, sqlite3_column_int64(row, 0));
-    int rc = annal__bound_step(&asking->bound, snippet);
+    sqlite3_reset(asking->snippet);
+    sqlite3_bind_int64(asking->snippet, 2, sqlite3_column_int64(row, 0));
+    int rc = annal__bound_step(&asking->bound, asking->snippet);
     if (rc == SQLITE_ROW)
-        hit.snippet = annal__db_column(snippet, 0);
+        hit.snippet = annal__db_column(asking->snippet, 0);
     else if (rc != SQLITE_DONE)
-        return fail(asking, rc, err);
-    asking->begun = true;
-    int verdict = asking->fn(asking->arg, &hit);
-    sqlite3_reset(snippet);
-    return (annal_status)verdict;
+        return annal__search_ask_fail(asking, rc, err);
+    *out_hit = hit;
+    return ANNAL_OK;
 }
 
-static annal_status answer(struct asking *asking, annal_error *err)
+static annal_status hand_out(struct asking *asking, annal_error *err)
 {
-    annal_status status = prepare(asking, err);
-    annal__bound_begin(&asking->bound, asking->db, &asking->options->limits);
+    const struct listing *listing = asking->arg;
+    annal_search_hit hit;
+    annal_status status = annal__search_ask_hit(asking, asking->hits, &hit, err);
+    if (status < 0)
+        return status;
+    hit.rank = sqlite3_column_double(asking->hits, 7);
+    asking->begun = true;
+    return (annal_status)listing->fn(listing->arg, &hit);
+}
+
+static annal_status list_hits(struct asking *asking, annal_error *err)
+{
+    annal_status status = prepare_hits(asking, err);
     while (status == ANNAL_OK) {
         int rc = annal__bound_step(&asking->bound, asking->hits);
         if (rc == SQLITE_DONE)
             break;
-        status = rc == SQLITE_ROW ? hand_out(asking, err) : fail(asking, rc, err);
+        status = rc == SQLITE_ROW ? hand_out(asking, err) : annal__search_ask_fail(asking, rc, err);
     }
-    annal__bound_end(&asking->bound);
     return status;
 }
 
@@ -276,8 +282,11 @@ static annal_status ask(struct asking *asking, annal_lag *out_lag, annal_error *
         status = annal__search_add_functions(asking->db, asking->index->store, err);
     if (status >= 0)
         status = annal__snippet_add(asking->db, err);
-    if (status >= 0)
-        status = answer(asking, err);
+    if (status >= 0) {
+        annal__bound_begin(&asking->bound, asking->db, &options->limits);
+        status = asking->answer(asking, err);
+        annal__bound_end(&asking->bound);
+    }
     sqlite3_finalize(asking->hits);
     sqlite3_finalize(asking->snippet);
     annal__db_close(asking->db);
@@ -288,10 +297,10 @@ static annal_status ask(struct asking *asking, annal_lag *out_lag, annal_error *
     return status;
 }
 
-annal_status annal_search(annal_index *index, const annal_search_options *options,
-                          annal_search_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
+annal_status annal__search_ask(struct asking *asking, annal_lag *out_lag, annal_error *err)
 {
-    struct asking asking = {.index = index, .options = options, .fn = fn, .arg = arg};
+    annal_index *index = asking->index;
+    const annal_search_options *options = asking->options;
     annal_error why = {0};
     annal_lag lag = {0};
     annal_status status;
@@ -305,24 +314,37 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
                                                 .type_count = options->type_count},
                                 &why);
     if (status >= 0)
-        status = put_expression(&asking, &why);
+        status = asking->prepare(asking, &why);
     if (status >= 0)
-        status = ask(&asking, &lag, &why);
-    if (status == ANNAL_ERR_CORRUPT && !asking.begun && annal__derived_heal(&index->search.derived))
-        status = ask(&asking, &lag, &why);
+        status = ask(asking, &lag, &why);
+    if (status == ANNAL_ERR_CORRUPT && !asking->begun &&
+        annal__derived_heal(&index->search.derived))
+        status = ask(asking, &lag, &why);
     if (status < 0 && err != NULL)
         *err = why;
     /* no space or no permission: search an index in memory, as for sessions.db */
-    if (status == ANNAL_ERR_IO && !asking.begun && !index->search.derived.frozen &&
+    if (status == ANNAL_ERR_IO && !asking->begun && !index->search.derived.frozen &&
         annal__derived_is_hopeless(&why)) {
         struct stamp unused;
         status = annal__fallback_begin(index, &why, err);
-        asking.index = annal__fallback_or_self(index, &unused);
+        asking->index = annal__fallback_or_self(index, &unused);
         if (status >= 0)
-            status = ask(&asking, &lag, err);
+            status = ask(asking, &lag, err);
     }
-    annal__buf_done(&asking.expression);
+    annal__buf_done(&asking->expression);
     if (out_lag != NULL)
         *out_lag = lag;
     return status;
+}
+
+annal_status annal_search(annal_index *index, const annal_search_options *options,
+                          annal_search_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
+{
+    struct listing listing = {.fn = fn, .arg = arg};
+    struct asking asking = {.index = index,
+                            .options = options,
+                            .prepare = put_expression,
+                            .answer = list_hits,
+                            .arg = &listing};
+    return annal__search_ask(&asking, out_lag, err);
 }

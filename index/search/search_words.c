@@ -19,7 +19,9 @@
  *     it a prefix, which finds the letter at the begin of a pair as well.
  * (5) Texts about code have line breaks as a backslash and a letter: "\nword" is the word "nword",
  *     and at the same place "word".
- * (6) The control sequences of a terminal, such as ESC [31m for red, separate words, whether the
+ * (6) A name such as parseHttpRequest or HTTPServer is one word, and at the same place each of its
+ *     parts in ASCII is a word, too: parse, http, request.
+ * (7) The control sequences of a terminal, such as ESC [31m for red, separate words, whether the
  *     escape is the character or written as \u001b, \x1b or \033.
  */
 #include "index/search/search_words.h"
@@ -37,6 +39,8 @@
 #define DECOMPOSED_MAX (20 * (MARKS_MAX + 1))
 /* maximum number of bytes of a word; the rest of a longer word is not indexed */
 #define WORD_BYTES_MAX 1024
+/* maximum number of parts of a name (rule 6); the last one contains the rest */
+#define PARTS_MAX 16
 
 /* Scripts that are written without spaces between words, or whose words people also search for by
  * their syllables. */
@@ -106,8 +110,6 @@ static bool is_letter(int32_t code)
 
 /* ---- Tokens ---- */
 
-typedef int (*token_fn)(void *arg, int flags, const char *token, int len, int begin, int end);
-
 /* A letter after normalizing, and its place in the text. */
 struct letter {
     char bytes[4];
@@ -116,9 +118,10 @@ struct letter {
 };
 
 struct tokenizer {
-    token_fn fn;
+    search_word_fn fn;
     void *arg;
     bool is_question;
+    bool has_parts; /* whether the parts of names are words: in texts, not in questions */
     int rc;
     const char *text;
     /* last letter in a script without spaces, until a letter of another script or another character
@@ -127,6 +130,7 @@ struct tokenizer {
     bool is_paired; /* whether `last` is the second letter of a pair that was added as a token */
     char word[WORD_BYTES_MAX];
     int word_len, word_begin, word_end;
+    int parts[PARTS_MAX], part_count; /* offsets in the word of its second and later parts */
 };
 
 static void put_token(struct tokenizer *tokenizer, int flags, const char *token, int len, int begin,
@@ -145,6 +149,22 @@ static bool is_after_backslash(const struct tokenizer *tokenizer)
            (*begin == 'n' || *begin == 'r' || *begin == 't');
 }
 
+/* Add the parts of the name that ends (rule 6). A word whose letters change case all the time, such
+ * as random letters, has no parts. */
+static void put_parts(struct tokenizer *tokenizer)
+{
+    int begin = 0;
+    if (tokenizer->word_len < 3 * (tokenizer->part_count + 1))
+        return;
+    for (int i = 0; i <= tokenizer->part_count; i++) {
+        int end = i < tokenizer->part_count ? tokenizer->parts[i] : tokenizer->word_len;
+        if (end - begin > 1)
+            put_token(tokenizer, FTS5_TOKEN_COLOCATED, tokenizer->word + begin, end - begin,
+                      tokenizer->word_begin, tokenizer->word_end);
+        begin = end;
+    }
+}
+
 static void end_word(struct tokenizer *tokenizer)
 {
     if (tokenizer->word_len > 0)
@@ -153,7 +173,9 @@ static void end_word(struct tokenizer *tokenizer)
     if (tokenizer->word_len > 1 && !tokenizer->is_question && is_after_backslash(tokenizer))
         put_token(tokenizer, FTS5_TOKEN_COLOCATED, tokenizer->word + 1, tokenizer->word_len - 1,
                   tokenizer->word_begin + 1, tokenizer->word_end);
-    tokenizer->word_len = 0;
+    if (tokenizer->word_len > 0 && tokenizer->part_count > 0)
+        put_parts(tokenizer);
+    tokenizer->word_len = tokenizer->part_count = 0;
 }
 
 /* End the current letters in a script without spaces, with the token of the last letter (rules 3
@@ -300,7 +322,29 @@ static char ascii_letter(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : 0;
 }
 
-/* Return the length of the control sequence of a terminal at `at`; 0 if there is none (rule 6). */
+static bool is_lower(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+/* Begin a part of a name at the letter text[at], if it is one (rule 6): the R of httpRequest, the
+ * S of HTTPServer. */
+static void begin_part(struct tokenizer *tokenizer, const char *text, int len, int at)
+{
+    bool begins = at > 0 && is_upper(text[at]) &&
+                  (is_lower(text[at - 1]) || (is_upper(text[at - 1]) && at + 1 < len &&
+                                              text[at + 1] >= 'a' && text[at + 1] <= 'z'));
+    if (begins && tokenizer->word_len > 0 && tokenizer->part_count < PARTS_MAX &&
+        tokenizer->word_len < WORD_BYTES_MAX)
+        tokenizer->parts[tokenizer->part_count++] = tokenizer->word_len;
+}
+
+/* Return the length of the control sequence of a terminal at `at`; 0 if there is none (rule 7). */
 static int control_sequence(const char *text, int len, int at)
 {
     static const char *const escapes[] = {"\033[",  "\\u001b[", "\\u001B[",
@@ -325,6 +369,8 @@ static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int
         if (at + 1 < len && (signed char)text[at + 1] < 0 &&
             end_of_character(text, len, at + 1) > at + 1)
             return at; /* the character has marks, so it must be normalized */
+        if (c != 0 && tokenizer->has_parts)
+            begin_part(tokenizer, text, len, at);
         if (c != 0)
             put_letter(tokenizer, &(struct letter){{c}, 1, at, at + 1});
         else
@@ -371,6 +417,12 @@ struct search_words annal__search_words_count(annal_slice text)
     return words;
 }
 
+int annal__search_words_split(annal_slice text, search_word_fn fn, void *arg)
+{
+    struct tokenizer tokenizer = {.fn = fn, .arg = arg, .is_question = true, .has_parts = true};
+    return tokenize(&tokenizer, text.ptr, text.len > INT32_MAX ? INT32_MAX : (int)text.len);
+}
+
 /* ---- For FTS5 ---- */
 
 static int create_tokenizer(void *context, const char **args, int count, Fts5Tokenizer **out)
@@ -387,10 +439,11 @@ static void delete_tokenizer(Fts5Tokenizer *fts)
 }
 
 static int run_tokenizer(Fts5Tokenizer *fts, void *arg, int flags, const char *text, int len,
-                         token_fn fn)
+                         search_word_fn fn)
 {
     struct tokenizer tokenizer = {
         .fn = fn, .arg = arg, .is_question = (flags & FTS5_TOKENIZE_QUERY) != 0};
+    tokenizer.has_parts = !tokenizer.is_question;
     (void)fts;
     return tokenize(&tokenizer, text, len);
 }

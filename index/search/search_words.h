@@ -21,6 +21,14 @@ struct search_words {
 /* Count the tokens of the text of a search. */
 struct search_words annal__search_words_count(annal_slice text);
 
+/* Receives a token; FTS5_TOKEN_COLOCATED in flags: it is at the place of the token before it. A
+ * result other than 0 ends the calls and is returned. */
+typedef int (*search_word_fn)(void *arg, int flags, const char *token, int len, int begin, int end);
+
+/* Call fn for each token of the text of a search, and for the parts of names (rule 6 of
+ * search_words.c) as FTS5 does for a text. */
+int annal__search_words_split(annal_slice text, search_word_fn fn, void *arg);
+
 /*
  * Return FTS5's interface, as in "Extending FTS5" of SQLite's manual; NULL if this SQLite has no
  * FTS5.

@@ -385,6 +385,191 @@ START_TEST(the_time_of_a_snippet_is_linear_in_its_text)
 }
 END_TEST
 
+/* ---- Sessions ---- */
+
+static int put_session(void *arg, const annal_search_session *session)
+{
+    char one[8192];
+    snprintf(one, sizeof one, "%.*s: %.*s\n", ANNAL_FMT(session->session), ANNAL_FMT(session->why));
+    text_add(arg, one, strlen(one));
+    for (size_t i = 0; i < session->place_count; i++) {
+        const annal_search_hit *hit = &session->places[i];
+        ck_assert(annal_slice_of("").len == 0 && hit->session.len == session->session.len);
+        snprintf(one, sizeof one, "  %llu %.*s\n", (unsigned long long)hit->seq,
+                 ANNAL_FMT(hit->snippet));
+        text_add(arg, one, strlen(one));
+    }
+    return 0;
+}
+
+/* List every session as "session: why" and its places as "  seq snippet", best first. free() it. */
+static char *ranked(annal_search_options options)
+{
+    struct text text = {0};
+    annal_lag lag;
+    text_add(&text, "", 0);
+    options.mark_begin = "<";
+    options.mark_end = ">";
+    ck_ok(annal_search_sessions(f.index, &options, put_session, &text, &lag, err));
+    ck_assert_uint_eq(lag.bytes, 0);
+    return text.ptr;
+}
+
+#define ck_ranked(expected, ...)                                                                   \
+    do {                                                                                           \
+        const annal_search_options options_ = {__VA_ARGS__};                                       \
+        char *got_ = ranked(options_);                                                             \
+        ck_assert_str_eq(got_, expected);                                                          \
+        free(got_);                                                                                \
+    } while (0)
+#define WORDS(...)                                                                                 \
+    .words = (const annal_slice[]){__VA_ARGS__},                                                   \
+    .word_count = sizeof((const annal_slice[]){__VA_ARGS__}) / sizeof(annal_slice)
+
+static void note(const char *session, const char *text)
+{
+    char data[1024];
+    snprintf(data, sizeof data, "{\"role\":\"user\",\"content\":\"%s\"}", text);
+    fixture_append_at(&f, session, "message.added", data, START);
+}
+
+/* The session with both words is first; then follows the session with the rarer word. */
+START_TEST(sessions_are_ranked_by_rare_words_and_by_their_best_event)
+{
+    note("a", "the tide table");
+    note("b", "the tide is late");
+    note("b", "the harbour is empty");
+    note("c", "the tide and the harbour");
+    note("d", "the tide");
+    ck_ranked("c: tide in 1 event, harbour in 1; 2 of 2 in event 1\n"
+              "  1 the <tide> and the <harbour>\n"
+              "b: tide in 1 event, harbour in 1\n  2 the <harbour> is empty\n"
+              "  1 the <tide> is late\n"
+              "d: tide in 1 event\n  1 the <tide>\na: tide in 1 event\n  1 the <tide> table\n",
+              WORDS(ANNAL_SLICE("the"), ANNAL_SLICE("tide"), ANNAL_SLICE("harbour")));
+    ck_ranked("c: tide in 1 event, harbour in 1; 2 of 2 in event 1\n"
+              "  1 the <tide> and the <harbour>\n",
+              WORDS(ANNAL_SLICE("tide"), ANNAL_SLICE("harbour")), .limit = 1, .places = 1);
+    /* common words count if all words are common */
+    char *all = ranked((annal_search_options){WORDS(ANNAL_SLICE("the"))});
+    ck_assert_ptr_nonnull(strstr(all, "the in 2 events"));
+    free(all);
+    /* a preferred session is before its equals */
+    const annal_slice a = ANNAL_SLICE("a");
+    char *near = ranked(
+        (annal_search_options){WORDS(ANNAL_SLICE("tide")), .preferred = &a, .preferred_count = 1});
+    ck_assert_int_eq(strncmp(near, "a: ", 3), 0);
+    free(near);
+}
+END_TEST
+
+START_TEST(a_word_is_found_in_the_forms_of_its_stem)
+{
+    note("a", "We migrated the tables.");
+    note("b", "Studies of running water");
+    ck_ranked("a: migrations in 1 event\n  1 We <migrated> the tables.\n",
+              WORDS(ANNAL_SLICE("migrations")));
+    ck_ranked("b: study in 1 event, runs in 1; 2 of 2 in event 1\n"
+              "  1 <Studies> of <running> water\n",
+              WORDS(ANNAL_SLICE("study"), ANNAL_SLICE("runs")));
+    ck_ranked("", WORDS(ANNAL_SLICE("mig")));
+    ck_ranked("a: mig in 1 event\n  1 We <migrated> the tables.\n", WORDS(ANNAL_SLICE("mig*")));
+}
+END_TEST
+
+START_TEST(a_word_that_occurs_nowhere_is_read_as_a_word_with_another_letter)
+{
+    static const char *const typed[] = {"conection", "connnection", "connextion", "conneciton"};
+    note("a", "connection refused");
+    note("b", "connect");
+    for (size_t i = 0; i < sizeof typed / sizeof *typed; i++) {
+        char expected[200];
+        snprintf(expected, sizeof expected,
+                 "a: %s, read as connection, in 1 event\n  1 <connection> refused\n", typed[i]);
+        ck_ranked(expected, WORDS(annal_slice_of(typed[i])));
+    }
+    ck_ranked("", WORDS(ANNAL_SLICE("conetion")));
+    /* a word that occurs is not taken for another */
+    note("c", "conection");
+    ck_ranked("c: conection in 1 event\n  1 <conection>\n", WORDS(ANNAL_SLICE("conection")));
+}
+END_TEST
+
+START_TEST(a_name_is_found_as_a_whole_and_by_its_parts)
+{
+    note("a", "call parseHttpRequest(x)");
+    note("b", "edit src/http/parse_request.py with --no-cache");
+    note("c", "parse the request");
+    note("d", "HTTPServer and sha256sum");
+    ck_ranked("a: parse_http_request in 1 event\n  1 call <parseHttpRequest>(x)\n"
+              "b: parts of the words\n  1 edit src/<http>/<parse>_<request>.py with --no-cache\n"
+              "c: parts of the words\n  1 <parse> the <request>\n"
+              "d: parts of the words\n  1 <HTTPServer> and sha256sum\n",
+              WORDS(ANNAL_SLICE("parse_http_request")));
+    ck_ranked("b: parse_request.py in 1 event\n"
+              "  1 edit src/http/<parse_request.py> with --no-cache\n",
+              WORDS(ANNAL_SLICE("parse_request.py")), .limit = 1);
+    ck_ranked("b: --no-cache in 1 event\n"
+              "  1 edit src/http/parse_request.py with --<no-cache>\n",
+              WORDS(ANNAL_SLICE("--no-cache")), .limit = 1);
+    ck_ranked("d: server in 1 event\n  1 <HTTPServer> and sha256sum\n",
+              WORDS(ANNAL_SLICE("server")));
+    ck_ranked("a: parseHTTPRequest in 1 event\n  1 call <parseHttpRequest>(x)\n",
+              WORDS(ANNAL_SLICE("parseHTTPRequest")), .limit = 1);
+    /* a list of events does not know other forms */
+    ck_found(&f, "", WORD("parse http request"));
+}
+END_TEST
+
+START_TEST(ranked_sessions_keep_to_the_filters)
+{
+    const annal_slice t = ANNAL_SLICE("t"), fork = ANNAL_SLICE("fork"),
+                      called = ANNAL_SLICE("tool.c*");
+    talk("s", START);
+    talk("t", START + 60 * SECOND);
+    fixture_append_at(&f, "s", "import.record", "{\"extra\":{\"note\":\"water\"}}", START);
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("s"), 1, fork, NULL, NULL, err));
+    ck_ranked("t: water in 1 event\n  1 Why is high <water> late?\n", WORD("water"),
+              .role = ANNAL_SLICE("user"), .sessions = &t, .session_count = 1);
+    ck_ranked("s: water in 1 event\n  1 Why is high <water> late?\n", WORD("water"),
+              .sessions = &fork, .session_count = 1);
+    ck_ranked("t: localtime in 1 event\n  3 grep\n<localtime>\n"
+              "s: localtime in 1 event\n  3 grep\n<localtime>\n",
+              WORD("localtime"), .types = &called, .type_count = 1);
+    ck_ranked("s: water in 1 event\n  1 Why is high <water> late?\n", WORD("water"),
+              .since_us = START, .until_us = START + SECOND);
+    ck_ranked("t: localtime in 1 event\n  4 src/table.py:\n  <localtime> of high water\n",
+              WORD("localtime"), .tool = ANNAL_SLICE("grep"), .role = ANNAL_SLICE("tool"),
+              .limit = 1);
+    ck_ranked("", WORD("water"), .tool = ANNAL_SLICE("sed"));
+    char *all = ranked((annal_search_options){WORD("water"), .bookkeeping = true});
+    ck_assert_ptr_nonnull(strstr(all, "water in 3 events"));
+    free(all);
+}
+END_TEST
+
+/* The number of rows is divided among the words, and their latest events count. */
+START_TEST(a_word_that_is_everywhere_costs_a_limited_number_of_rows)
+{
+    const annal_slice words[] = {ANNAL_SLICE("tide"), ANNAL_SLICE("harbour"), ANNAL_SLICE("pier"),
+                                 ANNAL_SLICE("rope"), ANNAL_SLICE("sail"),    ANNAL_SLICE("mast")};
+    for (int i = 0; i < 60; i++)
+        fixture_append_at(&f, "s", "note", "{\"text\":\"tide harbour pier rope sail mast\"}",
+                          START + i);
+    note("t", "tide");
+    f.index->search.rows_most = 300;
+    uint64_t before = f.index->search.rows_read;
+    char *got = ranked((annal_search_options){.words = words, .word_count = 6, .places = 1});
+    ck_assert_uint_le(f.index->search.rows_read - before, 300);
+    ck_assert_uint_ge(f.index->search.rows_read - before, 300);
+    ck_assert_ptr_nonnull(strstr(got, "s: tide in 49 events, harbour in 50, "));
+    free(got);
+    before = f.index->search.rows_read;
+    free(ranked((annal_search_options){.words = words, .word_count = 6, .tool = ANNAL_SLICE("x")}));
+    ck_assert_uint_le(f.index->search.rows_read - before, 300);
+}
+END_TEST
+
 START_TEST(switching_search_off_deletes_its_file_and_switching_it_on_rebuilds_it)
 {
     const annal_search_options ebb = {WORD("ebb")};
@@ -413,8 +598,9 @@ END_TEST
 static char *words_of(void)
 {
     static const char sql[] =
-        "SELECT term, d.session_id, d.seq, v.offset, d.timestamp, d.type, d.role, d.tool "
-        "FROM v JOIN documents d ON d.id = v.doc ORDER BY 1, 2, 3, 4";
+        "SELECT term, s.session_id, d.id & (1 << 37) - 1, v.offset, d.timestamp, d.type, d.role, "
+        "d.tool FROM v JOIN documents d ON d.id = v.doc JOIN sessions s ON s.number = d.id >> 37 "
+        "ORDER BY 1, 2, 3, 4";
     struct text text = {0};
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
@@ -458,7 +644,7 @@ START_TEST(the_search_index_equals_a_rebuild)
     ck_found(&f, "", WORD("nothing"));
     char *grown = words_of();
     ck_assert_ptr_null(strstr(grown, "|s2|"));
-    ck_assert_ptr_nonnull(strstr(grown, "water|s3|1|"));
+    ck_assert_ptr_nonnull(strstr(grown, "water|s3|112|"));
     ck_ok(annal_search_rebuild(f.index, NULL, err));
     char *made = words_of();
     ck_assert_msg(strcmp(grown, made) == 0, "grown and made anew are not the same");
@@ -583,6 +769,12 @@ Suite *suite_search(void)
     tcase_add_test(all, words_between_colours_of_a_terminal_are_found);
     tcase_add_test(all, a_long_row_of_marks_and_a_long_word_are_one_word_each);
     tcase_add_test(all, the_time_of_a_snippet_is_linear_in_its_text);
+    tcase_add_test(all, sessions_are_ranked_by_rare_words_and_by_their_best_event);
+    tcase_add_test(all, a_word_is_found_in_the_forms_of_its_stem);
+    tcase_add_test(all, a_word_that_occurs_nowhere_is_read_as_a_word_with_another_letter);
+    tcase_add_test(all, a_name_is_found_as_a_whole_and_by_its_parts);
+    tcase_add_test(all, ranked_sessions_keep_to_the_filters);
+    tcase_add_test(all, a_word_that_is_everywhere_costs_a_limited_number_of_rows);
     tcase_add_test(all, switching_search_off_deletes_its_file_and_switching_it_on_rebuilds_it);
     tcase_add_test(all, the_search_index_equals_a_rebuild);
     tcase_add_test(all, the_keeper_updates_the_search_index_after_the_first_search);

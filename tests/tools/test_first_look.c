@@ -149,7 +149,7 @@ START_TEST(report_and_search_filter_by_agent_and_model_like_ls)
     ASSERT_NOT("Moon");
     CLI(&cli, NULL, "report", "--agent", "pi");
     cli_assert_refused(&cli, EXIT_REFUSED, "no session matches");
-    DONE(&cli, "search", "request", "--agent", "codex");
+    DONE(&cli, "search", "request", "--agent", "codex", "--events");
     ASSERT_OUT("other  seq 2  ");
     ASSERT_NOT(ID);
     CLI(&cli, NULL, "search", "request", "--agent", "codex", "--session", ID);
@@ -159,25 +159,27 @@ END_TEST
 
 START_TEST(a_hit_names_agent_and_title_of_its_session)
 {
-    DONE(&cli, "search", "moon");
+    DONE(&cli, "search", "moon", "--events");
     ASSERT_OUT("message.added  user\n    claude-code  Tides\n    the pull of the [moon]");
     DONE(&cli, "search", "moon", "--json");
-    ASSERT_OUT(",\"agent_id\":\"claude-code\",\"title\":\"Tides\",\"snippet\":");
+    ASSERT_OUT(",\"agent_id\":\"claude-code\",\"title\":\"Tides\",\"working_directory\":");
     cli.columns = "80";
     DONE(&cli, "search", "moon");
+    ASSERT_OUT("\n019e44d4  ");
+    DONE(&cli, "search", "moon", "--events");
     ck_assert_int_eq(strncmp(cli.out, "019e44d4  seq 2  ", 17), 0);
 }
 END_TEST
 
 START_TEST(search_looks_for_the_words_of_a_phrase_that_it_cannot_find)
 {
-    CLI(&cli, NULL, "search", "pull request");
+    CLI(&cli, NULL, "search", "pull request", "--events");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     ck_assert_str_eq(
         cli.err,
         "annal: no event contains the phrase: these events contain all words of the phrase\n");
     ASSERT_OUT("the [pull] of the moon, by [request]");
-    CLI(&cli, NULL, "search", "pull kubernetes");
+    CLI(&cli, NULL, "search", "pull kubernetes", "--events");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
 }
 END_TEST

@@ -83,17 +83,21 @@ START_TEST(a_search_prints_events_with_the_words_marked)
     begin();
     CLI(&cli, NULL, "search", "--status");
     assert_out("search is on; the first search reads all journals\n");
-    CLI(&cli, NULL, "search", "mend", "gate");
+    CLI(&cli, NULL, "search", "mend", "gate", "--events");
     assert_out("old  seq 1  2026-01-06T07:00:00.000000Z  session.created\n"
                "    a1  Mend the gate\n    p m [Mend] the [gate]\n");
-    CLI(&cli, NULL, "search", "bash", "--session", "old", "--json", "--context", "1");
-    assert_holds("{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00."
+    CLI(&cli, NULL, "search", "bash", "--session", "old", "--events", "--json", "--context", "1");
+    assert_holds("{\"session_id\":\"old\",\"agent_id\":\"a1\",\"title\":\"Mend the gate\","
+                 "\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00."
                  "000000Z\",\"type\":\"tool.called\",\"role\":\"assistant\",\"tool\":\"\","
                  "\"rank\":");
     assert_holds(",\"snippet\":\"**Bash**\"}\n{\"session_id\":\"old\",\"seq\":1,");
     assert_holds("\"seq\":3,");
-    CLI(&cli, NULL, "search", "gate", "--context", "1");
-    assert_holds("    p m Mend the [gate]\n");
+    CLI(&cli, NULL, "search", "gate", "mends", "--context", "1");
+    assert_holds("old  2026-01-06T09:00:00.000000Z\n    a1  Mend the gate\n"
+                 "    gate in 1 event, mends in 1; 2 of 2 in event 1\n"
+                 "  seq 1  2026-01-06T07:00:00.000000Z  session.created\n");
+    assert_holds("    p m [Mend] the [gate]\n");
     assert_holds("      2  08:00:00");
     ck_assert_ptr_null(strstr(cli.out, "(null)"));
     CLI(&cli, NULL, "search", "zebra");

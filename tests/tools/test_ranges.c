@@ -109,6 +109,7 @@ static void assert_found(int64_t events)
     char sql[300];
     const char *words[] = {"search",
                            "claude",
+                           "--events",
                            "--json",
                            "--type",
                            "agent.turn.usage",
@@ -222,7 +223,7 @@ START_TEST(an_open_range_contains_no_event_with_an_implausible_time)
         ck_assert_int_eq(numbers.tokens, cases[i].tokens);
         ask("query", "--count", NULL);
         ck_assert_int_eq(strtoll(strpbrk(cli.out, "0123456789"), NULL, 10), cases[i].events);
-        ask("search", "--type=agent.turn.usage", "claude");
+        ask("search", "--type=agent.turn.usage", "--match=claude");
         ck_assert_int_eq(lines_of_output(), cases[i].events);
     }
 }

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HITS = 20, CONTEXT_MAX = 1000 };
+enum { SESSIONS = 10, HITS = 20, CONTEXT_MAX = 1000, PLACES_MAX = 50 };
 
 /* The marks around a found word: control characters for printing, stars for programs. */
 #define MARK_BEGIN "\1"
@@ -32,11 +32,15 @@ struct search {
     annal_index *index;
     annal_search_options options;
     annal_slice *words, *sessions, *types;
+    bool of_events; /* whether events are listed, not sessions */
     /* sessions of --agent, --model and --project; `sessions` refers to its names */
     struct session_list of_agent;
-    /* session of the last hit; agent and title are those of this session */
+    /* sessions of the working directory, which weigh more */
+    struct session_list here;
+    annal_slice *preferred;
+    /* session of the last hit; agent, title and directory are those of this session */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    struct buf agent, title;
+    struct buf agent, title, directory;
     uint64_t context, hits;
     struct progress line;
     int exit_status;
@@ -60,7 +64,10 @@ static int read_options(struct search *search)
     fields_range(args, &range);
     options->since_us = range.since_us;
     options->until_us = range.until_us;
-    options->limit = fields_count(args, "limit", HITS);
+    search->of_events =
+        args_has(args, "events") || args_has(args, "newest") || options->expression.len > 0;
+    options->limit = fields_count(args, "limit", search->of_events ? HITS : SESSIONS);
+    options->places = (uint32_t)fields_count(args, "places", 0);
     options->order = args_has(args, "newest") ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
     options->bookkeeping = args_has(args, "all");
     options->limits = limits_usual;
@@ -110,6 +117,7 @@ static int note_session(void *arg, const annal_row *row)
     struct search *search = arg;
     (void)!annal__buf_append_slice(&search->agent, row->values[0].bytes);
     (void)!annal__buf_append_slice(&search->title, row->values[1].bytes);
+    (void)!annal__buf_append_slice(&search->directory, row->values[2].bytes);
     return 0;
 }
 
@@ -123,12 +131,14 @@ static bool learn_session(struct search *search, annal_slice session)
     snprintf(search->session, sizeof search->session, "%.*s", ANNAL_FMT(session));
     annal__buf_clear(&search->agent);
     annal__buf_clear(&search->title);
+    annal__buf_clear(&search->directory);
     /* ignore a failure: a session that is not in the tables yet is printed without agent and
      * title */
-    (void)!annal_sql(search->index,
-                     ANNAL_SLICE("SELECT agent_id, title FROM sessions WHERE id = ?1"),
-                     &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
-                     note_session, search, NULL);
+    (void)!annal_sql(
+        search->index,
+        ANNAL_SLICE("SELECT agent_id, title, working_directory FROM sessions WHERE id = ?1"),
+        &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true}, note_session,
+        search, NULL);
     return search->agent.len > 0 || search->title.len > 0;
 }
 
@@ -171,13 +181,20 @@ static void find_taken_back(struct search *search, const annal_search_hit *hit, 
         out, NULL);
 }
 
-static void print_hit(struct search *search, const annal_search_hit *hit)
+static void print_id(annal_slice session)
+{
+    out_style("1");
+    out_plain(out_columns() > 0 ? session_begin(session) : session);
+    out_style("0");
+}
+
+/* Print where a hit is, and its words. with_session: it is not below the line of its session. */
+static void print_hit(struct search *search, const annal_search_hit *hit, bool with_session)
 {
     struct buf taken = {0};
-    bool is_other = learn_session(search, hit->session);
-    out_style("1");
-    out_plain(out_columns() > 0 ? session_begin(hit->session) : hit->session);
-    out_style("0");
+    bool is_other = with_session && learn_session(search, hit->session);
+    if (with_session)
+        print_id(hit->session);
     printf("  seq %" PRIu64 "  ", hit->seq);
     out_shown_time(hit->ts_us);
     fputs("  ", stdout);
@@ -197,12 +214,22 @@ static void print_hit(struct search *search, const annal_search_hit *hit)
     print_snippet(hit->snippet);
 }
 
+/* Print the members that say what is known of a session. */
+static void print_session_json(struct search *search, annal_slice session)
+{
+    (void)learn_session(search, session);
+    fputs("\"session_id\":", stdout);
+    out_json_string(session);
+    fputs(",\"agent_id\":", stdout);
+    out_json_string(annal__buf_slice(&search->agent));
+    fputs(",\"title\":", stdout);
+    out_json_string(annal__buf_slice(&search->title));
+}
+
+/* Print the members of a hit, without those of its session. */
 static void print_hit_json(struct search *search, const annal_search_hit *hit)
 {
-    (void)learn_session(search, hit->session);
-    fputs("{\"session_id\":", stdout);
-    out_json_string(hit->session);
-    printf(",\"seq\":%" PRIu64 ",\"timestamp\":\"", hit->seq);
+    printf("\"seq\":%" PRIu64 ",\"timestamp\":\"", hit->seq);
     out_time(hit->ts_us);
     fputs("\",\"type\":", stdout);
     out_json_string(hit->type);
@@ -210,18 +237,13 @@ static void print_hit_json(struct search *search, const annal_search_hit *hit)
     out_json_string(hit->role);
     fputs(",\"tool\":", stdout);
     out_json_string(hit->tool);
-    printf(",\"rank\":%.6g,\"agent_id\":", hit->rank);
-    out_json_string(annal__buf_slice(&search->agent));
-    fputs(",\"title\":", stdout);
-    out_json_string(annal__buf_slice(&search->title));
-    fputs(",\"snippet\":", stdout);
+    printf(",\"rank\":%.6g,\"snippet\":", hit->rank);
     out_json_string(hit->snippet);
     struct buf taken = {0};
     find_taken_back(search, hit, &taken);
     if (taken.len > 0)
         printf(",\"turn_status\":\"%.*s\"", (int)taken.len, taken.ptr);
     annal__buf_done(&taken);
-    fputs("}\n", stdout);
 }
 
 /* Print the events around a hit, and the hit. */
@@ -257,22 +279,120 @@ static annal_status print_context(struct search *search, const annal_search_hit 
     return status < 0 ? status : ANNAL_OK;
 }
 
+static int show_context(struct search *search, const annal_search_hit *hit)
+{
+    annal_error err = {0};
+    if (search->context == 0 || print_context(search, hit, &err) >= 0)
+        return !out_wanted();
+    search->exit_status = fail_error(&err);
+    return 1;
+}
+
 static int show_hit(void *arg, const annal_search_hit *hit)
 {
     struct search *search = arg;
-    annal_error err = {0};
     progress_hide(&search->line);
     if (search->hits++ > 0 && search->context > 0 && !search->args->json)
         fputc('\n', stdout);
-    if (search->args->json)
+    if (search->args->json) {
+        fputc('{', stdout);
+        print_session_json(search, hit->session);
+        fputc(',', stdout);
         print_hit_json(search, hit);
-    else
-        print_hit(search, hit);
-    if (search->context > 0 && print_context(search, hit, &err) < 0) {
-        search->exit_status = fail_error(&err);
-        return 1;
+        fputs("}\n", stdout);
+    } else {
+        print_hit(search, hit, true);
     }
-    return !out_wanted();
+    return show_context(search, hit);
+}
+
+/* ---- Sessions ---- */
+
+static void print_found_json(struct search *search, const annal_search_session *found)
+{
+    fputc('{', stdout);
+    print_session_json(search, found->session);
+    fputs(",\"working_directory\":", stdout);
+    out_json_string(annal__buf_slice(&search->directory));
+    fputs(",\"last_at\":\"", stdout);
+    out_time(found->last_us);
+    printf("\",\"events\":%" PRIu64 ",\"score\":%.6g,\"why\":", found->events, found->score);
+    out_json_string(found->why);
+    fputs(",\"places\":[", stdout);
+    for (size_t i = 0; i < found->place_count; i++) {
+        fputs(i > 0 ? ",{" : "{", stdout);
+        print_hit_json(search, &found->places[i]);
+        fputc('}', stdout);
+    }
+    fputs("]}\n", stdout);
+}
+
+/* Print a session: id, time and project; agent and title; why it was found. */
+static void print_found(struct search *search, const annal_search_session *found)
+{
+    bool is_known = learn_session(search, found->session);
+    annal_slice directory = annal__buf_slice(&search->directory);
+    const char *slash = directory.len == 0 ? NULL : memrchr(directory.ptr, '/', directory.len);
+    print_id(found->session);
+    fputs("  ", stdout);
+    out_shown_time(found->last_us);
+    if (slash != NULL && slash + 1 < directory.ptr + directory.len) {
+        fputs("  ", stdout);
+        out_plain((annal_slice){slash + 1, (size_t)(directory.ptr + directory.len - slash - 1)});
+    }
+    fputc('\n', stdout);
+    if (is_known)
+        print_session(search);
+    fputs("    ", stdout);
+    out_plain(found->why);
+    fputc('\n', stdout);
+}
+
+static int show_session(void *arg, const annal_search_session *found)
+{
+    struct search *search = arg;
+    int done = 0;
+    progress_hide(&search->line);
+    if (search->hits++ > 0 && !search->args->json)
+        fputc('\n', stdout);
+    if (search->args->json)
+        print_found_json(search, found);
+    else
+        print_found(search, found);
+    for (size_t i = 0; i < found->place_count && done == 0; i++) {
+        if (!search->args->json)
+            print_hit(search, &found->places[i], false);
+        done = show_context(search, &found->places[i]);
+    }
+    return done != 0 ? done : !out_wanted();
+}
+
+static int add_here(void *arg, const annal_row *row)
+{
+    struct search *search = arg;
+    return sessions_add(&search->here, row->values[0].bytes, 0);
+}
+
+/* Let the sessions of the working directory weigh more. Ignore a failure: they then weigh as much
+ * as others. */
+static void prefer_here(struct search *search)
+{
+    char directory[PROJECT_BYTES];
+    if (getcwd(directory, sizeof directory) == NULL)
+        return;
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(directory)};
+    if (annal_sql(search->index,
+                  ANNAL_SLICE("SELECT id FROM sessions WHERE working_directory = ?1 OR"
+                              " substr(working_directory, 1, length(?1) + 1) = ?1 || '/'"),
+                  &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
+                  add_here, search, NULL) != ANNAL_OK ||
+        search->here.count == 0)
+        return;
+    search->preferred = annal__realloc_array(NULL, search->here.count, sizeof *search->preferred);
+    for (size_t i = 0; search->preferred != NULL && i < search->here.count; i++)
+        search->preferred[i] = annal_slice_of(search->here.names[i].id);
+    search->options.preferred = search->preferred;
+    search->options.preferred_count = search->preferred == NULL ? 0 : search->here.count;
 }
 
 static int show_progress(void *arg, const annal_index_progress *progress)
@@ -292,7 +412,7 @@ static int take_count(void *arg, const annal_row *row)
 /* Append the options that restrict the search, for example: ; restricted by --role, --since */
 static void put_filters(const struct args *args, struct buf *out)
 {
-    static const char *const names[] = {"session", "agent", "model", "role",
+    static const char *const names[] = {"session", "agent", "model", "project", "role",
                                         "tool",    "type",  "since", "until"};
     size_t before = out->len;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -356,14 +476,17 @@ static int ask(struct search *search)
     search->options.catch_up = &catch_up;
     progress_begin(&search->line, "search", 0);
     annal_status status =
-        annal_search(search->index, &search->options, show_hit, search, &lag, &err);
+        search->of_events
+            ? annal_search(search->index, &search->options, show_hit, search, &lag, &err)
+            : annal_search_sessions(search->index, &search->options, show_session, search, &lag,
+                                    &err);
     progress_hide(&search->line);
     if (status < 0)
         return fail_error(&err);
     catch_up_say_lag(&lag);
     if (search->exit_status != EXIT_DONE)
         return search->exit_status;
-    if (search->hits == 0 && split_phrase(search)) {
+    if (search->hits == 0 && search->of_events && split_phrase(search)) {
         say("no event contains the phrase: these events contain all words of the phrase");
         return ask(search);
     }
@@ -372,7 +495,8 @@ static int ask(struct search *search)
         return EXIT_REFUSED;
     }
     if (search->hits == search->options.limit && out_columns() > 0)
-        say("these are the first %" PRIu64 " hits; --limit N shows more hits", search->hits);
+        say("these are the first %" PRIu64 " %s; --limit N shows more", search->hits,
+            search->of_events ? "hits" : "sessions");
     return EXIT_DONE;
 }
 
@@ -481,15 +605,20 @@ static int run(const struct args *args)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !keeps)
         exit_status = choose_sessions(&search);
+    if (exit_status == 0 && !keeps && !search.of_events)
+        prefer_here(&search);
     if (exit_status == 0)
         exit_status = keeps ? keep(&search) : ask(&search);
     annal_index_close(search.index);
     annal__free(search.words);
     annal__free(search.sessions);
     annal__free(search.types);
+    annal__free(search.preferred);
     sessions_done(&search.of_agent);
+    sessions_done(&search.here);
     annal__buf_done(&search.agent);
     annal__buf_done(&search.title);
+    annal__buf_done(&search.directory);
     return store_close(search.store, exit_status);
 }
 
@@ -508,12 +637,16 @@ static const struct field fields[] = {
     PROJECT_OPTION,
     OPTION("since", "T", FIELD_TIME, NULL, "at or after this time; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
-    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of hits (20)", .least = 1),
-    FLAG("newest", NULL, "sort by time, newest first (default: best first)"),
-    OPTION_WITH("context", "N", FIELD_COUNT, NULL, "number of events before and after each hit",
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of sessions (10) or events (20)",
+                .least = 1),
+    OPTION_WITH("places", "N", FIELD_COUNT, NULL, "maximum number of events of each session (3)",
+                .least = 1, .most = PLACES_MAX),
+    FLAG("events", NULL, "events that contain every word, instead of sessions; best first"),
+    FLAG("newest", NULL, "such events, newest first"),
+    OPTION_WITH("context", "N", FIELD_COUNT, NULL, "number of events before and after each event",
                 .most = CONTEXT_MAX),
     OPTION("match", "EXPR", FIELD_TEXT, NULL,
-           "expression instead of WORDs: \"a AND (b OR c*) NOT d\""),
+           "events, by an expression: \"a AND (b OR c*) NOT d\""),
     FLAG("status", NULL, "progress of the search index of this store"),
     FLAG("rebuild", NULL, "rebuild search.db from the journals"),
     FLAG("off", NULL, "switch search off and remove search.db"),
@@ -522,20 +655,29 @@ static const struct field fields[] = {
 
 const struct command cmd_search = {
     .name = "search",
-    .summary = "find words in messages and tool output",
-    .about = "Finds events that contain every WORD; a WORD of several words is a phrase, and a\n"
-             "WORD that ends in * is the beginning of a word. If a phrase alone finds nothing,\n"
-             "its words are searched instead. Case, accents and Unicode's normal form do not\n"
-             "matter. In scripts without spaces between words, such as Chinese, Japanese,\n"
-             "Korean and Thai, any part of a text is found. All texts of an event are\n"
-             "searched, in any member of data, and tool output that was stored as artifacts.\n"
-             "Messages and tool output are listed first. Import records and token counts\n"
-             "(import.*, agent.turn.usage) are left out unless --all or --type includes them.\n"
-             "The first search creates search.db, which takes a while in a large store; later\n"
-             "searches only add new events. The exit status is 1 if nothing was found; the\n"
-             "message says what was searched. With --json a hit is an object with snippet,\n"
-             "found words between **; its context follows, an event a line.",
-    .examples = "  annal search connection refused\n"
+    .summary = "find sessions by their messages and tool output",
+    .about =
+        "Finds the sessions that contain WORDs, the best first, each with its best events and\n"
+        "the reason why it was found. A session need not contain all words: it is judged as\n"
+        "a whole and by its best event. A rare word counts more than a frequent word; later\n"
+        "sessions and sessions of the working directory count a little more. Other forms of\n"
+        "a word are found, too (migrate, migrated), and, if no event contains a word, words\n"
+        "that differ by one letter. A name, path or flag is found as a whole and by its\n"
+        "parts: get_user_id, getUserId. A WORD of several words counts more as a phrase; a\n"
+        "WORD that ends in * is the beginning of a word.\n\n"
+        "--events lists the events that contain every WORD, without other forms; if a\n"
+        "phrase alone finds nothing, its words are searched instead.\n\n"
+        "Case, accents and Unicode's normal form do not matter. In scripts without spaces\n"
+        "between words, such as Chinese, Japanese, Korean and Thai, any part of a text is\n"
+        "found. All texts of an event are searched, in any member of data, and tool output\n"
+        "that was stored as artifacts. Import records and token counts (import.*,\n"
+        "agent.turn.usage) are left out unless --all or --type includes them.\n"
+        "The first search creates search.db, which takes a while in a large store; later\n"
+        "searches only add new events. The exit status is 1 if nothing was found; the\n"
+        "message says what was searched. With --json there is an object for each session,\n"
+        "with why and places, found words between **; or one for each event. The context\n"
+        "follows, an event a line.",
+    .examples = "  annal search why did the login test fail\n"
                 "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
                 "  annal search 'migrat*' --role user --newest\n"
                 "  annal search pull request --agent claude --since 30d\n"

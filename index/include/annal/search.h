@@ -55,7 +55,7 @@ typedef struct annal_search_options {
     bool bookkeeping;
     int64_t since_us; /* ts >= since_us; a half-open range, as in annal_filter */
     int64_t until_us; /* end of the range: ts < until_us; 0: no limit */
-    uint64_t limit;   /* largest number of hits; 0: no limit */
+    uint64_t limit;   /* largest number of hits, or of sessions; 0: no limit */
     annal_search_order order;
     uint32_t snippet_words; /* approximate length of a snippet; default 16, at most 64 */
     const char *mark_begin; /* text before a found word in a snippet; default: nothing */
@@ -63,6 +63,11 @@ typedef struct annal_search_options {
     /* limits of the catch-up; default: no time limit, and no calls of progress */
     const annal_catch_up_options *catch_up;
     annal_limits limits; /* limits of the search; default: none */
+    /* For annal_search_sessions() only: the largest number of places of a session, default 3; and
+     * sessions that weigh a little more, such as those of the same project. */
+    uint32_t places;
+    const annal_slice *preferred;
+    size_t preferred_count;
 } annal_search_options;
 
 /* An event that was found. Slices are valid until the callback returns. */
@@ -94,6 +99,39 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_search(annal_index *index,
                                                      const annal_search_options *options,
                                                      annal_search_fn fn, void *arg,
                                                      annal_lag *out_lag, annal_error *err);
+
+/* A session that was found. Slices are valid until the callback returns. */
+typedef struct annal_search_session {
+    annal_slice session;
+    int64_t last_us; /* ts of its latest event with text */
+    uint64_t events; /* number of its events that contain a word of the search */
+    double score;    /* the higher, the better; scores of two searches do not compare */
+    annal_slice why; /* one line: "high in 2 events, water in 3; both in event 4" */
+    /* the best events, best first; rank is lower, the better */
+    const annal_search_hit *places;
+    size_t place_count;
+} annal_search_session;
+
+typedef int (*annal_search_session_fn)(void *arg, const annal_search_session *found);
+
+/*
+ * Call fn for each session that contains one of options->words, the best first: the session is
+ * judged as a whole and by its best event, by BM25. Words count the more, the fewer sessions and
+ * events contain them; common English words such as "the" count only if there are no others. A word
+ * stands for all words of its stem (migrate, migrated), and, if no event contains it, for words
+ * that differ by one typing error. A name such as get_user_id, getUserId or src/table.py is found as a
+ * whole and, with less weight, by its parts; an entry of several words adds to the score where it
+ * occurs as a phrase. Later sessions and preferred ones weigh a little more.
+ *
+ * options->expression and order are not used. The time does not grow with the store beyond a limit:
+ * of a word that occurs very often, the events that were indexed last count.
+ *
+ * Otherwise like annal_search(), except that an event need not contain all words.
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_sessions(annal_index *index,
+                                                              const annal_search_options *options,
+                                                              annal_search_session_fn fn, void *arg,
+                                                              annal_lag *out_lag, annal_error *err);
 
 /*
  * Switch search on or off for the store, until it is switched again. Switching it off removes
