@@ -527,6 +527,24 @@ def test_the_index_is_filled_without_a_reader():
         assert server.get("/sessions")["total"] == 7
 
 
+def test_long_answers_are_compressed_for_clients_that_accept_it():
+    with Server() as server:
+        server.append("s", 300)
+        plain = server.ask("/api/v1/sessions/s/events")[1]
+        for accept, packs in (("gzip, deflate, br", True), ("br;q=0.5, GZIP;q=0.8", True), ("gzip;q=0, br", False),
+                              ("br", False)):
+            request = urllib.request.Request(f"http://127.0.0.1:{server.port}/api/v1/sessions/s/events", headers={
+                "Authorization": TOKEN + server.token, "Accept-Encoding": accept})
+            with urllib.request.urlopen(request) as answer:
+                got, headers = answer.read(), answer.headers
+            assert headers["Content-Encoding"] == ("gzip" if packs else None), accept
+            assert headers["Vary"] == "Accept-Encoding" and int(headers["Content-Length"]) == len(got)
+            assert (gzip.decompress(got) if packs else got) == plain
+            assert not packs or len(got) * 4 < len(plain)
+        short = server.ask("/api/v1/info", headers={"Accept-Encoding": "gzip"})
+        assert short[2]["Content-Encoding"] is None and json.loads(short[1])["version"]
+
+
 def test_calls_that_returned_since_are_answered():
     with Server() as server:
         call, result = ({"type": kind, "data": {"call_id": "c", "tool": "Bash"}} for kind in ("tool.called", "tool.returned"))

@@ -3,12 +3,17 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/cli/args.h"
+#include "tools/otlp/gzip.h"
 #include "tools/serve/serve.h"
 #include "tools/show/event_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* A shorter answer fits into one packet anyway. */
+#define COMPRESSED_BYTES_MIN 1400u
 
 void answer_no_memory(struct request *request)
 {
@@ -70,6 +75,35 @@ void answer_json(struct request *request, annal_status status, const annal_error
         answer_failure(request, err);
     else if (status < 0 || annal__buf_append(&request->answer, "\n", 1) < 0)
         answer_no_memory(request);
+}
+
+/* Return whether a list of codings accepts gzip: it names it without a weight of 0. */
+static bool accepts_gzip(const char *codings)
+{
+    const char *found = codings == NULL ? NULL : strcasestr(codings, "gzip");
+    if (found == NULL)
+        return false;
+    found += strlen("gzip");
+    const char *weight = memmem(found, strcspn(found, ","), "q=", 2);
+    return weight == NULL || strtod(weight + 2, NULL) > 0;
+}
+
+void answer_compress(struct request *request)
+{
+    struct buf packed = {0};
+    annal_error err = {0};
+    if (request->flow != NULL || request->fd >= 0 || request->constant.ptr != NULL ||
+        request->answer.len < COMPRESSED_BYTES_MIN)
+        return;
+    (void)annal__buf_printf(&request->headers, "Vary: Accept-Encoding\n");
+    if (!accepts_gzip(http_header(request, "Accept-Encoding")) ||
+        gzip_deflate(annal__buf_slice(&request->answer), &packed, &err) < 0 ||
+        annal__buf_printf(&request->headers, "Content-Encoding: gzip\n") < 0) {
+        annal__buf_done(&packed);
+        return;
+    }
+    annal__buf_done(&request->answer);
+    request->answer = packed;
 }
 
 bool answer_number(struct request *request, const char *name, uint64_t most, uint64_t *out)

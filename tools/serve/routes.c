@@ -326,6 +326,7 @@ static void run_job(void *arg)
                      "the client disconnected before the request was processed");
     else
         request->route->run(request->program, request);
+    answer_compress(request);
     http_answered(request);
 }
 

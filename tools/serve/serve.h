@@ -69,6 +69,9 @@ void answer_no_memory(struct request *request);
  * is a failure, answer with err instead. */
 void answer_json(struct request *request, annal_status status, const annal_error *err);
 
+/* Compress the answer, if it is long, and the client accepts gzip. */
+void answer_compress(struct request *request);
+
 /* ---- Parameters. If one is invalid, these answer the request and return false ---- */
 
 bool answer_number(struct request *request, const char *name, uint64_t most, uint64_t *out);

@@ -8,7 +8,7 @@
 #include "journal/base/slice.h"
 #include "tools/import/importers.h"
 #include "tools/import/owners.h"
-#include "tools/otlp/inflate.h"
+#include "tools/otlp/gzip.h"
 #include "tools/otlp/wire.h"
 
 #include <annal/import.h>
@@ -403,7 +403,7 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
     annal_slice body = annal__buf_slice(&request->body);
     annal_status status = ANNAL_OK;
     if (encoding != NULL && strcasecmp(encoding, "gzip") == 0) {
-        status = inflate_gzip(body, &plain, err);
+        status = gzip_inflate(body, &plain, err);
         body = annal__buf_slice(&plain);
     } else if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
         status = annal__fail(err, ANNAL_ERR_INVALID, "Content-Encoding must be gzip");
