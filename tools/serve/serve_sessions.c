@@ -57,6 +57,8 @@ static const char conditions[] =
 static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"
                             " AND above.id = coalesce(f.parent_session_id, s.parent_session_id))";
 
+static const char failed[] = " AND" SESSION_FAILED("s");
+
 /* SQL that lists, for each session of the page, the session and all its descendants. UNION ends
  * cycles: a session is listed once per root. */
 static const char below[] =
@@ -100,6 +102,7 @@ struct listing {
     int sort;
     uint64_t limit;
     bool roots, trees;
+    bool failed; /* whether only sessions in which something failed are listed */
     uint64_t rows;
     struct buf cursor; /* cursor of the last row of the page */
     int64_t total;
@@ -204,14 +207,14 @@ static annal_status ask_page(struct listing *listing, struct buf *sql, annal_err
     annal_status status = annal__buf_printf(
         sql,
         "WITH RECURSIVE page AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" SESSION_JOINED
-        "%s%s%s"
+        "%s%s%s%s"
         " AND (?11 IS NULL OR (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12)%s%s%s"
         " " SESSION_SELECT SESSION_MORE ", page_key, %s AS tree" SESSION_JOINED
         " LEFT JOIN costs c ON c.session_id = s.id JOIN page ON page_id = s.id%s ORDER BY page_key "
         "%s %s, page_id %s",
-        key, usage, conditions, listing->roots ? roots : "", key, ascends ? ">" : "<", order, order,
-        listing->trees ? below : alone, costs, listing->trees ? trees : "",
-        listing->trees ? "tree" : "NULL",
+        key, usage, conditions, listing->roots ? roots : "", listing->failed ? failed : "", key,
+        ascends ? ">" : "<", order, order, listing->trees ? below : alone, costs,
+        listing->trees ? trees : "", listing->trees ? "tree" : "NULL",
         listing->trees ? " LEFT JOIN trees ON trees.root = s.id" : "",
         ascends ? "COLLATE NOCASE" : "", order, order);
     return status < 0 ? annal__fail(err, status, "list the sessions: out of memory")
@@ -229,8 +232,8 @@ static annal_status ask(struct listing *listing, annal_error *err)
     annal_status status = ask_page(listing, &sql, err);
     annal__buf_clear(&sql);
     if (status >= 0)
-        status = annal__buf_printf(&sql, "SELECT count(*)" SESSION_JOINED "%s%s", conditions,
-                                   listing->roots ? roots : "");
+        status = annal__buf_printf(&sql, "SELECT count(*)" SESSION_JOINED "%s%s%s", conditions,
+                                   listing->roots ? roots : "", listing->failed ? failed : "");
     if (status >= 0)
         status =
             annal_sql(listing->index, annal__buf_slice(&sql),
@@ -282,9 +285,11 @@ void serve_sessions_list(struct serve *serve, struct request *request)
 {
     static const char *const no_yes[] = {"0", "1", NULL};
     struct listing listing = {.serve = serve, .request = request};
-    int tree = 0;
-    if (!read_listing(&listing) || !answer_choice(request, "tree", no_yes, &tree))
+    int tree = 0, only_failed = 0;
+    if (!read_listing(&listing) || !answer_choice(request, "tree", no_yes, &tree) ||
+        !answer_choice(request, "failed", no_yes, &only_failed))
         return;
+    listing.failed = only_failed == 1;
     listing.roots = listing.trees = tree == 1;
     answer_listing(&listing);
 }

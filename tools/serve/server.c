@@ -281,6 +281,8 @@ static void say_where(struct server *server)
         else if (write_open_page(server, url))
             start_browser(server, server->open_page);
     }
+    if (!shows && token[0] != '\0')
+        printf("the token is in %s\n", server->token_path);
     (void)out_flush();
 }
 

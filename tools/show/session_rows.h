@@ -107,6 +107,10 @@ enum {
     " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens,"                               \
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
     "  AND " REQUEST_FAILED ") AS failed_requests,"                                                \
+    " (SELECT count(*) FROM tool_calls n WHERE n.session_id = s.id AND n.status = 'failed')"       \
+    " AS failed_calls,"                                                                            \
+    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
+    "  AND type = 'turn.failed') AS failed_turns,"                                                 \
     " coalesce(" SESSION_UNREADABLE(                                                               \
         "s.id") ", 0) AS unreadable_lines,"                                                        \
                 " coalesce(" SESSION_UNKNOWN(                                                      \
@@ -121,6 +125,12 @@ enum {
                             "source_state,"                                                        \
                             " (SELECT noticed_at FROM source_states o WHERE o.session_id = s.id) " \
                             "AS source_noticed_at"
+/* SQL condition: something in the session failed: a call, a turn, a request, or a line of its log
+ * that could not be read. */
+#define SESSION_FAILED(s)                                                                          \
+    " (EXISTS (SELECT 1 FROM tool_calls n WHERE n.session_id = " s ".id AND n.status = 'failed')"  \
+    " OR EXISTS (SELECT 1 FROM event_counts n WHERE n.session_id = " s ".id AND (" REQUEST_FAILED  \
+    " OR n.type IN ('turn.failed', 'import.unreadable'))))"
 #define SESSION_PARENTS                                                                            \
     " LEFT JOIN forks f ON f.session_id = s.id"                                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"

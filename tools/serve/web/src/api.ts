@@ -24,6 +24,8 @@ export interface Session {
   time_from: string | null;
   findings: number;
   failed_requests?: number;
+  failed_calls?: number;
+  failed_turns?: number;
   unreadable_lines?: number;
   source_state?: SourceState | null;
   source_noticed_at?: string | null;
@@ -305,6 +307,14 @@ export class Server implements Source {
 
   async search(q: string, session: string | undefined, limit: number, signal?: AbortSignal): Promise<Hit[]> {
     return (await this.get<{ hits: Hit[] }>('/search', { q, session, limit }, signal)).hits;
+  }
+
+  async titles(ids: string[], signal?: AbortSignal): Promise<Map<string, string>> {
+    const list = [...new Set(ids)].map((id) => `'${id.replaceAll("'", "''")}'`).join();
+    const sql = `SELECT s.id, coalesce(s.title, p.title, s.id) FROM sessions s LEFT JOIN forks f ON f.session_id = s.id
+      LEFT JOIN sessions p ON p.id = f.parent_session_id WHERE s.id IN (${list})`;
+    const { rows } = await this.sql(sql, ids.length, signal);
+    return new Map(rows.map(([id, title]) => [String(id), String(title)]));
   }
 
   /* Days use the time zone of the browser, or of the server if the server does not know that zone. */

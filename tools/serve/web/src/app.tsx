@@ -2,6 +2,7 @@
 /* The frame of all pages: location, search, state of the stream, keys. */
 import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { Failures } from './failures';
 import { go, link, replace, useRoute } from './route';
 import { Search, toFirstHit } from './search';
 import { SessionPage } from './session';
@@ -14,9 +15,10 @@ const KEYS: [string, [string, string][]][] = [
   [
     'Everywhere',
     [
-      ['/', 'search'],
+      ['/  Ctrl K', 'search'],
       ['?', 'these keys'],
       ['g s', 'sessions'],
+      ['g w', 'what failed'],
       ['g q', 'SQL'],
       ['Esc', 'close, or go back to the list'],
     ],
@@ -41,7 +43,7 @@ const KEYS: [string, [string, string][]][] = [
       ['+  -', 'faster, slower'],
       ['j  k', 'scroll'],
       ['t  e', 'timeline; all events'],
-      ['1 to 4', 'overview, state, usage, event'],
+      ['1 to 5', 'overview, state, usage, event, failures'],
     ],
   ],
 ];
@@ -98,6 +100,15 @@ function SearchBox({ query, session }: { query: string; session: string | undefi
     else if (q.trim()) go(to);
   };
   useKeys({ '/': () => input.current!.select() });
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      if (e.key.toLowerCase() !== 'k' || !(e.ctrlKey || e.metaKey) || e.shiftKey || e.altKey) return;
+      e.preventDefault();
+      input.current!.select();
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, []);
   return (
     <form
       class="search"
@@ -188,6 +199,8 @@ class Guard extends Component<{ children: ComponentChildren; on: string }, { err
   }
 }
 
+const TITLES: Record<string, string> = { '': 'Sessions', search: 'Search', sql: 'SQL', failures: 'Failures' };
+
 const THEMES = ['auto', 'light', 'dark'];
 
 export function Frame() {
@@ -201,6 +214,7 @@ export function Frame() {
     '?': () => setHelp(true),
     s: afterG('#/'),
     q: afterG('#/sql'),
+    w: afterG('#/failures'),
     Escape: () => !source.isFile && route.page !== '' && toList(),
   });
   useEffect(() => {
@@ -211,10 +225,7 @@ export function Frame() {
     return () => removeEventListener('keydown', press);
   }, []);
   useEffect(() => {
-    if (route.page !== 's')
-      document.title = { '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page]
-        ? `${{ '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page]} · Annal`
-        : 'Annal';
+    if (route.page !== 's') document.title = TITLES[route.page] ? `${TITLES[route.page]} · Annal` : 'Annal';
   }, [route.page]);
   const page =
     route.page === 's' ? (
@@ -225,6 +236,8 @@ export function Frame() {
       </Empty>
     ) : route.page === 'sql' ? (
       <Sql route={route} />
+    ) : route.page === 'failures' ? (
+      <Failures route={route} />
     ) : route.page === 'search' ? (
       <Search route={route} />
     ) : route.page === '' ? (
@@ -236,6 +249,16 @@ export function Frame() {
     );
   return (
     <div class="frame">
+      <a
+        class="skip"
+        href="#content"
+        onClick={(e) => {
+          e.preventDefault();
+          document.querySelector<HTMLElement>('.panel, main a, main button')?.focus();
+        }}
+      >
+        {route.page === 's' ? 'Skip to the details' : 'Skip to the content'}
+      </a>
       <header class="top">
         <a class="brand" href="#/" aria-label="Annal: all sessions">
           <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
@@ -249,6 +272,9 @@ export function Frame() {
             <nav aria-label="Pages">
               <a href="#/" aria-current={route.page === '' || route.page === 's' ? 'page' : undefined}>
                 Sessions
+              </a>
+              <a href="#/failures" aria-current={route.page === 'failures' ? 'page' : undefined}>
+                Failures
               </a>
               <a href="#/sql" aria-current={route.page === 'sql' ? 'page' : undefined}>
                 SQL

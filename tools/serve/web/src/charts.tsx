@@ -111,7 +111,7 @@ export function Bars({
   if (!rows.length) return null;
   return (
     <section class="bars">
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       {rows.map((row) => (
         <div class="bar-row">
           <span class="bar-name" title={row.name}>
@@ -225,7 +225,7 @@ export function ChartsPanel({ model, at }: { model: Model; at: number }) {
             name,
             value: t.calls,
             className: toolClass(name),
-            text: `${format.count(t.calls)}${t.failed ? `, ${t.failed} failed` : ''}${t.ms ? `, ${format.duration(t.ms)}` : ''}`,
+            text: `${format.count(t.calls)}${t.failed ? ` (${format.count(t.failed)} failed)` : ''}${t.ms ? `, ${format.duration(t.ms)}` : ''}`,
           }))}
       />
     </div>

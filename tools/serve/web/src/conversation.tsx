@@ -4,10 +4,10 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { Event } from './api';
 import * as format from './format';
 import { keepView, keptView, link } from './route';
-import { Blocks, blocksOf, Fold, isContext, preview, splitContext, textOf, type Block } from './message';
+import { Blocks, blocksOf, errorText, Fold, isContext, preview, splitContext, textOf, type Block } from './message';
 import { takenBack, upTo, type Model } from './model';
 import { Output, outputOf, ToolCard } from './tool';
-import { Empty, useRedraw } from './ui';
+import { Copy, Empty, useRedraw } from './ui';
 import { useVirtual, type List } from './virtual';
 
 interface ItemProps {
@@ -22,7 +22,7 @@ interface ItemProps {
 function Gutter({ model, index, choose }: { model: Model; index: number; choose: (seq: number) => void }) {
   const seq = model.seq[index]!;
   return (
-    <button class="gutter" onClick={() => choose(seq)} title={`Show event ${seq}`}>
+    <button class="gutter" tabIndex={-1} onClick={() => choose(seq)} title={`Show event ${seq}`}>
       <span>{format.clock(model.time[index]!)}</span>
       <span class="gutter-seq">#{seq}</span>
     </button>
@@ -53,14 +53,6 @@ const NOTES: Record<string, (data: any) => string> = {
   'annal.gap': (d) => `Events ${d.first_seq} to ${d.last_seq ?? '?'} are missing: ${d.why}`,
   'artifact.stored': (d) => `Stored ${d.name ?? d.path ?? 'an artifact'}${d.bytes ? `, ${format.bytes(d.bytes)}` : ''}`,
 };
-
-function errorText(error: any): string {
-  if (typeof error === 'string') return error;
-  const parts = [error?.status, error?.type, error?.message ?? error?.error?.message].filter(
-    (x) => typeof x === 'string' || typeof x === 'number',
-  );
-  return parts.join(' ') || JSON.stringify(error);
-}
 
 function Message({
   event,
@@ -216,6 +208,27 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
     >
       <Output text={JSON.stringify(event.data, null, 2)} />
     </Fold>
+  );
+}
+
+/* Copies of a row: the text of a message, and a link to the event. */
+function Actions({ model, index }: { model: Model; index: number }) {
+  const seq = model.seq[index]!;
+  const data = model.kinds[model.type[index]!] === 'message' ? model.event(seq)?.data : undefined;
+  const text = data && textOf(data.content);
+  return (
+    <div class="item-actions">
+      {text && <Copy text={text} label="Copy this message as Markdown" tabIndex={-1} />}
+      {!model.source.isFile && (
+        <Copy
+          text={`${location.origin}/${link('s', model.id, { see: seq })}`}
+          label={`Copy a link to event ${seq}`}
+          tabIndex={-1}
+        >
+          link
+        </Copy>
+      )}
+    </div>
   );
 }
 
@@ -439,6 +452,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
                   </p>
                 )}
                 <Gutter model={model} index={index} choose={choose} />
+                <Actions model={model} index={index} />
                 <div class="item-body">
                   <Item model={model} index={index} at={at} opened={opened} redraw={redraw} all={all} />
                 </div>

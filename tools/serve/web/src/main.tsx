@@ -26,7 +26,8 @@ function AskToken({ refused }: { refused: boolean }) {
         <h1>Annal</h1>
         <p>
           {refused ? 'The server rejects this token. ' : ''}Other users of this machine could read your sessions,
-          so the page needs the server's token. <code>annal serve --open</code> opens the page with it.
+          so the page needs the server's token, which is in the file <code>serve.token</code> in the directory of the store.
+          On a terminal <code>annal serve</code> prints an address with it, and <code>--open</code> opens that.
         </p>
         <label>
           Token

@@ -3,6 +3,7 @@
  * Renders Markdown as elements. Text from a model or a tool becomes text nodes and attributes that are checked here,
  * never HTML. Unknown syntax is shown unchanged.
  */
+import { Copy } from './ui';
 import type { ComponentChildren, JSX } from 'preact';
 
 const INLINE =
@@ -67,7 +68,7 @@ function table(lines: string[]): JSX.Element {
         <thead>
           <tr>
             {cells(head!).map((cell) => (
-              <th>{inline(cell)}</th>
+              <th dir="auto">{inline(cell)}</th>
             ))}
           </tr>
         </thead>
@@ -75,7 +76,7 @@ function table(lines: string[]): JSX.Element {
           {rows.map((row) => (
             <tr>
               {cells(row).map((cell) => (
-                <td>{inline(cell)}</td>
+                <td dir="auto">{inline(cell)}</td>
               ))}
             </tr>
           ))}
@@ -97,7 +98,7 @@ function list(lines: string[], depth: number): JSX.Element {
     const task = /^\[([ xX])\]\s+(.*)$/.exec(item[0]!);
     if (task) item[0] = `${task[1] === ' ' ? '☐' : '☑'} ${task[2]}`;
     const simple = item.length === 1;
-    return <li>{simple ? inline(item[0]!) : blocks(item, depth + 1, true)}</li>;
+    return <li dir="auto">{simple ? inline(item[0]!) : blocks(item, depth + 1, true)}</li>;
   });
   return /\d/.test(first[2]!) ? <ol start={parseInt(first[2]!, 10)}>{content}</ol> : <ul>{content}</ul>;
 }
@@ -108,7 +109,7 @@ function blocks(lines: string[], depth: number, tight = false): ComponentChildre
   const flush = () => {
     if (!paragraph.length) return;
     const text = inline(paragraph.join('\n'));
-    out.push(tight ? <div>{text}</div> : <p>{text}</p>);
+    out.push(tight ? <div dir="auto">{text}</div> : <p dir="auto">{text}</p>);
     paragraph = [];
   };
   const take = (from: number, more: (line: string) => boolean): string[] => {
@@ -128,8 +129,8 @@ function blocks(lines: string[], depth: number, tight = false): ComponentChildre
       i = end;
     } else if (heading) {
       flush();
-      const Tag = `h${Math.min(6, heading[1]!.length + 2)}` as 'h3';
-      out.push(<Tag>{inline(heading[2]!)}</Tag>);
+      const Tag = `h${Math.min(6, heading[1]!.length + 1)}` as 'h3';
+      out.push(<Tag dir="auto">{inline(heading[2]!)}</Tag>);
     } else if (RULE.test(line)) {
       flush();
       out.push(<hr />);
@@ -165,11 +166,15 @@ function blocks(lines: string[], depth: number, tight = false): ComponentChildre
   return out;
 }
 
-export function Code({ text, language }: { text: string; language?: string }) {
+/* `copied` is the whole text, if only its begin is shown. */
+export function Code({ text, language, copied }: { text: string; language?: string; copied?: string }) {
   return (
-    <pre class="code" tabIndex={0} data-language={language || undefined}>
-      {text}
-    </pre>
+    <div class="code-box">
+      <pre class="code" tabIndex={0} data-language={language || undefined}>
+        {text}
+      </pre>
+      <Copy text={copied ?? text} label="Copy" />
+    </div>
   );
 }
 

@@ -97,6 +97,14 @@ export function splitContext(blocks: Block[]): { context: string; said: Block[] 
 
 export const isContext = (text: string): boolean => CONTEXT.test(text);
 
+export function errorText(error: any): string {
+  if (typeof error === 'string') return error;
+  const parts = [error?.status, error?.type, error?.message ?? error?.error?.message].filter(
+    (x) => typeof x === 'string' || typeof x === 'number',
+  );
+  return parts.join(' ') || JSON.stringify(error);
+}
+
 /* Longer texts are cut until the user expands them. */
 const MOST_MARKDOWN = 24_000;
 

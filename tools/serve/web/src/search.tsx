@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search results with marked words; each links to its event. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Hit } from './api';
 import * as format from './format';
 import { link, type Route } from './route';
 import { costText } from './sessions';
-import { Agent, Ago, Empty, Failure, useAnswer, useApp } from './ui';
+import { Agent, Ago, Empty, Failure, useAnswer, useApp, useLater } from './ui';
 
 const MOST_HITS = 100;
+const SLOW_MS = 1500;
+const SHOWN = 3; /* places of a session, until the user asks for more */
+
+/* While one types, the last word may be the begin of a word; in quotes, or before a space, it is whole. */
+const begun = (q: string): string =>
+  /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\d_]{2}$/u.test(q) && (q.match(/"/g) ?? []).length % 2 === 0
+    ? `${q}*`
+    : q;
 
 /* Enter in the box moves to the results when they arrive. */
 let wanted = false;
@@ -27,41 +35,65 @@ const WHAT: Record<string, string> = {
   'tool.failed': 'failed',
 };
 
-export function HitRow({ hit, title }: { hit: Hit; title?: string }) {
+export function HitRow({ hit }: { hit: Hit }) {
   return (
     <li class="hit">
       <a href={link('s', hit.session, { see: hit.seq })} class="hit-link">
-        <p class="hit-text">{hit.snippet.map(([text, marked]) => (marked ? <mark>{text}</mark> : format.plain(text)))}</p>
+        <p class="hit-text" dir="auto">{hit.snippet.map(([text, marked]) => (marked ? <mark>{text}</mark> : format.plain(text)))}</p>
         <p class="hit-facts">
           <span>{[hit.role || hit.tool, WHAT[hit.type] ?? hit.type].filter(Boolean).join(' ')}</span>
           <span>event {format.count(hit.seq)}</span>
           <Ago time={hit.time} />
-          {title !== undefined && <span class="hit-session">{title}</span>}
         </p>
       </a>
     </li>
   );
 }
 
+/* The places of a session, the best first. */
+function SessionHits({ hits, title }: { hits: Hit[]; title: string | undefined }) {
+  const [whole, setWhole] = useState(false);
+  const shown = whole ? hits : hits.slice(0, SHOWN);
+  return (
+    <section class="session-hits">
+      <h3 dir="auto">
+        <a href={link('s', hits[0]!.session)}>{title ?? '…'}</a>
+        <span class="total">{format.count(hits.length)}</span>
+      </h3>
+      <ul class="hits">
+        {shown.map((hit) => (
+          <HitRow hit={hit} />
+        ))}
+      </ul>
+      {hits.length > shown.length && (
+        <button class="link" onClick={() => setWhole(true)}>
+          {format.count(hits.length - shown.length)} more in this session
+        </button>
+      )}
+    </section>
+  );
+}
+
+function bySession(hits: Hit[]): Hit[][] {
+  const found = new Map<string, Hit[]>();
+  for (const hit of hits) found.set(hit.session, [...(found.get(hit.session) ?? []), hit]);
+  return [...found.values()];
+}
+
 export function Search({ route }: { route: Route }) {
   const { server } = useApp();
   const q = (route.query.get('q') ?? '').trim();
   const session = route.query.get('session') ?? undefined;
-  const events = useAnswer(q ? (signal) => server!.search(q, session, MOST_HITS, signal) : null, [q, session]);
+  const events = useAnswer(q ? (signal) => server!.search(begun(q), session, MOST_HITS, signal) : null, [q, session]);
   const sessions = useAnswer(q && !session ? (signal) => server!.sessions({ q, limit: 8 }, signal) : null, [
     q,
     session,
   ]);
   const titles = useAnswer(
-    events.value?.length
-      ? async () => {
-          const ids = [...new Set(events.value!.map((hit) => hit.session))];
-          const found = await Promise.all(ids.map((id) => server!.session(id).catch(() => null)));
-          return new Map(found.flatMap((s) => (s ? [[s.session_id, s.title ?? s.session_id] as const] : [])));
-        }
-      : null,
+    events.value?.length ? (signal) => server!.titles(events.value!.map((hit) => hit.session), signal) : null,
     [events.value],
   );
+  const slow = useLater(events.busy, SLOW_MS) && events.busy;
   useEffect(() => {
     if (!wanted || events.busy || !events.value) return;
     wanted = false;
@@ -72,8 +104,8 @@ export function Search({ route }: { route: Route }) {
       <main class="search-page">
         <Empty title="Type a text to search for">
           <p>
-            Words of messages, calls of tools and what they returned; "in quotes" for a phrase, begin* for the begin of
-            a word.
+            Words of messages, calls of tools and what they returned; the last word may be the begin of one. "In
+            quotes" for a phrase.
           </p>
         </Empty>
       </main>
@@ -120,17 +152,24 @@ export function Search({ route }: { route: Route }) {
       {hits && hits.length > 0 && (
         <section>
           <h2>
-            Events <span class="total">{hits.length === MOST_HITS ? `the best ${MOST_HITS}` : hits.length}</span>
+            Places <span class="total">{hits.length === MOST_HITS ? `the best ${MOST_HITS}` : hits.length}</span>
           </h2>
-          <ul class="hits">
-            {hits.map((hit) => (
-              <HitRow hit={hit} title={titles.value?.get(hit.session) ?? hit.session} />
-            ))}
-          </ul>
+          {session ? (
+            <ul class="hits">
+              {hits.map((hit) => (
+                <HitRow hit={hit} />
+              ))}
+            </ul>
+          ) : (
+            bySession(hits).map((list) => (
+              <SessionHits key={list[0]!.session} hits={list} title={titles.value?.get(list[0]!.session)} />
+            ))
+          )}
         </section>
       )}
       {hits?.length === 0 && found.length === 0 && !events.busy && <Empty title="No results" />}
       {!hits && events.busy && <p class="wait">Searching…</p>}
+      {slow && <p class="wait">The first search of a store reads all of it, once; later ones are quick.</p>}
     </main>
   );
 }

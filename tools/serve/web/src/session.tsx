@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ApiError, type Session } from './api';
 import { ChartsPanel } from './charts';
 import { Conversation, type ConversationHandle } from './conversation';
+import { FailuresPanel } from './failures';
 import * as format from './format';
 import { blocksOf, preview, splitContext } from './message';
 import { isComputed, Model, takenBack, upTo, type Numbers, type Turn } from './model';
@@ -38,6 +39,7 @@ const TABS = [
   ['state', 'State'],
   ['charts', 'Usage'],
   ['event', 'Event'],
+  ['failures', 'Failed'],
 ] as const;
 
 const REST_MS = 150;
@@ -203,7 +205,7 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
             ↑
           </a>
         )}
-        <h1 title={s.title ?? s.session_id}>{s.title || s.session_id}</h1>
+        <h1 title={s.title ?? s.session_id} dir="auto">{s.title || s.session_id}</h1>
         <p class="session-facts">
           {isLive && (
             <span class="live-now">
@@ -271,9 +273,9 @@ function Prompts({
   useEffect(() => list.scrollToIndex(Math.max(0, current), { align: 'auto' }), [current]);
   return (
     <section>
-      <h3>
+      <h2>
         Prompts <span class="total">{format.count(last + 1)}</span>
-      </h3>
+      </h2>
       <div class="prompts scroller" ref={scroller}>
         <ol class="inner" style={{ height: `${list.getTotalSize()}px` }}>
           {list.getVirtualItems().map(({ key, index, start }) => {
@@ -291,7 +293,7 @@ function Prompts({
                 class={index === current ? 'current' : ''}
               >
                 <button onClick={() => see(place)} title="Show it">
-                  <span class="prompt-text">{text || `Turn ${turn.number}`}</span>
+                  <span class="prompt-text" dir="auto">{text || `Turn ${turn.number}`}</span>
                   <span class="dim">
                     {format.clock(turn.began)}
                     {used > 0 && ` · ${format.compact(used)} tokens`}
@@ -325,6 +327,26 @@ function Child({ model, child, at }: { model: Model; child: Session; at: number 
       </span>
     </li>
   );
+}
+
+const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
+const RESUME: Record<string, (id: string) => string> = {
+  'claude-code': (id) => `claude --resume ${id}`,
+  codex: (id) => `codex resume ${id}`,
+  opencode: (id) => `opencode --session ${id}`,
+};
+
+/* Commands that show the same, and one that continues the session in its agent. */
+function commandsOf(s: Session, at: number): [string, string][] {
+  const id = quoted(s.session_id);
+  const resume = s.parent_session_id || s.fork_session_id ? undefined : RESUME[s.agent_id];
+  const there = s.working_directory ? `cd ${quoted(s.working_directory)} && ` : '';
+  return [
+    ...(resume ? [['resume', there + resume(id)] as [string, string]] : []),
+    ['read', `annal cat ${id}`],
+    ['state', `annal replay ${id}${at === Infinity ? '' : ` --at ${at}`}`],
+  ];
 }
 
 function Overview({
@@ -367,7 +389,7 @@ function Overview({
   const belowCost = sum((x) => x.cost);
   const facts: [string, string, string?][] = [
     ['turns', format.count(turns.length)],
-    ['tool calls', `${format.count(calls.length)}${failed ? `, ${failed} failed` : ''}`],
+    ['tool calls', `${format.count(calls.length)}${failed ? ` (${format.count(failed)} failed)` : ''}`],
     [
       'tokens',
       format.tokens(used.tokens),
@@ -396,9 +418,9 @@ function Overview({
       </dl>
       {children.length > 0 && (
         <section>
-          <h3>
+          <h2>
             Sub-agents and forks <span class="total">{children.length}</span>
-          </h3>
+          </h2>
           <ul class="children">
             {children.map((c) => (
               <Child model={model} child={c} at={at} />
@@ -408,12 +430,20 @@ function Overview({
       )}
       {turns.length > 0 && <Prompts model={model} seq={seq} reading={reading} choose={choose} see={see} />}
       <section>
-        <h3>Session</h3>
+        <h2>Session</h2>
         <dl class="about">
           <dt>id</dt>
           <dd>
             <code>{s.session_id}</code> <Copy text={s.session_id} label="Copy the id" />
           </dd>
+          {commandsOf(s, at).map(([what, command]) => (
+            <>
+              <dt>{what}</dt>
+              <dd>
+                <code>{command}</code> <Copy text={command} label={`Copy the command: ${what}`} />
+              </dd>
+            </>
+          ))}
           {s.working_directory && (
             <>
               <dt>directory</dt>
@@ -611,6 +641,7 @@ export function SessionPage({ route }: { route: Route }) {
     2: () => set({ tab: 'state' }),
     3: () => set({ tab: 'charts' }),
     4: () => set({ tab: 'event' }),
+    5: () => set({ tab: 'failures' }),
   });
 
   if (error)
@@ -658,6 +689,9 @@ export function SessionPage({ route }: { route: Route }) {
                 onClick={() => show(name)}
               >
                 {label}
+                {name === 'failures' && model.ready && model.failures().length > 0 && (
+                  <span class="total">{format.count(model.failures().length)}</span>
+                )}
               </button>
             ))}
           </div>
@@ -667,6 +701,9 @@ export function SessionPage({ route }: { route: Route }) {
             )}
             {model.ready && tab === 'state' && <StatePanel model={model} at={at} playing={playing} />}
             {model.ready && tab === 'charts' && <ChartsPanel model={model} at={at} />}
+            {model.ready && tab === 'failures' && (
+              <FailuresPanel model={model} at={at} see={(seq) => handle.current?.see(seq)} />
+            )}
             {model.ready && tab === 'event' && (
               <EventPanel model={model} seq={selected} at={at} choose={choose} select={(seq) => set({ event: seq })} />
             )}

@@ -11,7 +11,8 @@ import { useVirtual } from './virtual';
 const PAGE = 100;
 const ROW = 54;
 
-const SINCE: [string, string, number][] = [
+export const SINCE: [string, string, number][] = [
+  ['now', 'now', FRESH_MS],
   ['1h', 'in the last hour', 3_600_000],
   ['1d', 'in the last 24 hours', 86_400_000],
   ['7d', 'in the last 7 days', 7 * 86_400_000],
@@ -33,7 +34,7 @@ interface Row {
   end?: boolean;
 }
 
-const sinceTime = (name: string): string | undefined => {
+export const sinceTime = (name: string): string | undefined => {
   const found = SINCE.find(([key]) => key === name);
   return found && new Date(Date.now() - found[2]).toISOString();
 };
@@ -134,6 +135,22 @@ const unseen = (s: Session): number => {
   return seen > 0 ? Math.max(0, s.events - seen) : 0;
 };
 
+/* How much failed in a session itself. */
+function Failed({ session: s }: { session: Session }) {
+  const parts: [number | undefined, string][] = [
+    [s.failed_calls, 'call'],
+    [s.failed_turns, 'turn'],
+    [s.failed_requests, 'request'],
+  ];
+  const some = parts.filter(([n]) => n).map(([n, word]) => format.plural(n!, word));
+  const sum = parts.reduce((all, [n]) => all + (n ?? 0), 0);
+  return sum ? (
+    <span class="tag bad" title={`${some.join(', ')} failed`}>
+      {format.count(sum)} failed
+    </span>
+  ) : null;
+}
+
 function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: () => void; flat: boolean }) {
   const { session: s, depth } = props.row;
   const began = Date.parse(s.tree?.first_at ?? s.created_at);
@@ -160,7 +177,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
         <div class="row-text">
           <div class="row-title">
             {isLive && <i class="pulse" title="active now" />}
-            <a href={link('s', s.session_id)} class="row-link" aria-current={props.chosen || undefined}>
+            <a href={link('s', s.session_id)} class="row-link" dir="auto" aria-current={props.chosen || undefined}>
               {s.title || s.session_id}
             </a>
             {s.fork_session_id && <span class="tag">fork at {format.count(s.fork_seq)}</span>}
@@ -172,11 +189,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
                 {format.count(s.unreadable_lines)} unreadable
               </span>
             )}
-            {!!s.failed_requests && (
-              <span class="tag bad" title="Requests that the provider did not answer">
-                {format.count(s.failed_requests)} refused
-              </span>
-            )}
+            <Failed session={s} />
           </div>
           <div class="row-facts">
             <Agent name={s.agent_id} />
@@ -216,7 +229,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
   );
 }
 
-function Select(props: { label: string; value: string; options: [string, string][]; choose: (value: string) => void }) {
+export function Select(props: { label: string; value: string; options: [string, string][]; choose: (value: string) => void }) {
   return (
     <label class={props.value ? 'select on' : 'select'}>
       <span class="hidden-label">{props.label}</span>
@@ -242,7 +255,7 @@ function Filters({
   const options = (list: [string, number][] = [], shorten = (x: string) => x): [string, string][] =>
     list.map(([name, n]) => [name, `${shorten(name)} (${format.count(n)})`]);
   const value = (name: string) => query.get(name) ?? '';
-  const any = ['status', 'agent', 'model', 'dir', 'since', 'q'].some((name) => query.get(name));
+  const any = ['status', 'agent', 'model', 'dir', 'since', 'failed', 'q'].some((name) => query.get(name));
   return (
     <div class="filters" role="group" aria-label="Filters">
       <Select
@@ -263,18 +276,29 @@ function Filters({
         options={options(facets?.dir, (d) => (d.length > 48 ? `…${d.slice(-46)}` : d))}
         choose={(v) => set('dir', v)}
       />
-      <Select
-        label="Any status"
-        value={value('status')}
-        options={options(facets?.status)}
-        choose={(v) => set('status', v)}
-      />
+      {/* A status that all sessions share selects nothing. */}
+      {((facets?.status?.length ?? 0) > 1 || value('status')) && (
+        <Select
+          label="Any status"
+          value={value('status')}
+          options={options(facets?.status)}
+          choose={(v) => set('status', v)}
+        />
+      )}
       <Select
         label="Active at any time"
         value={value('since')}
         options={SINCE.map(([key, text]) => [key, `Active ${text}`])}
         choose={(v) => set('since', v)}
       />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={value('failed') === '1'}
+          onChange={(e) => set('failed', e.currentTarget.checked ? '1' : '')}
+        />
+        Something failed
+      </label>
       {any && (
         <button class="link" onClick={() => replace('#/')}>
           Clear
@@ -335,7 +359,7 @@ interface ListView {
 const LAST = 'annal.list';
 const REST_MS = 150;
 
-/* Go to the list as it was seen last. */
+/* Go to the list that was shown last, and to the same place in it. */
 export function toList(): void {
   try {
     const { hash, view } = JSON.parse(sessionStorage.getItem(LAST) ?? '');
@@ -360,7 +384,7 @@ export function Sessions({ route }: { route: Route }) {
 
   const listing = useMemo(() => {
     const asked = Object.fromEntries(
-      ['status', 'agent', 'model', 'dir', 'q'].map((name) => [name, query.get(name) ?? undefined]),
+      ['status', 'agent', 'model', 'dir', 'failed', 'q'].map((name) => [name, query.get(name) ?? undefined]),
     );
     const fetchPage = (cursor: string | undefined, limit: number, signal: AbortSignal) =>
       server!.sessions(
@@ -488,7 +512,7 @@ export function Sessions({ route }: { route: Route }) {
       rows[chosen] && open.has(rows[chosen].session.session_id) && void toggle(rows[chosen].session.session_id),
   });
 
-  const filtered = ['status', 'agent', 'model', 'dir', 'since', 'q'].some((name) => query.get(name));
+  const filtered = ['status', 'agent', 'model', 'dir', 'since', 'failed', 'q'].some((name) => query.get(name));
   return (
     <main class="sessions">
       <h1 class="hidden-label">Sessions</h1>

@@ -110,9 +110,9 @@ function Cell({ value, name, row, columns }: { value: Value; name: string; row: 
     const seq = row[columns.indexOf('seq')];
     return <a href={link('s', value, { see: isNumber(seq ?? null) ? (seq as number) : undefined })}>{value}</a>;
   }
-  return (
-    <>{isNumber(value) && Number.isInteger(value) && Math.abs(value) >= 10_000 ? format.count(value) : String(value)}</>
-  );
+  if (!isNumber(value)) return <span dir="auto">{value}</span>;
+  if (/(^|_)usd$/.test(name)) return <>{format.money(value)}</>;
+  return <>{Number.isInteger(value) && !/(^|_)(id|year|line)$/.test(name) ? format.count(value) : String(value)}</>;
 }
 
 function AnswerTable({ table }: { table: Table }) {

@@ -199,10 +199,10 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
         .filter(({ rows }) => rows.length > 0)
         .map(({ name, table, rows }) => (
           <section key={name}>
-            <h3>
+            <h2>
               {name}{' '}
               {name !== 'sessions' && <span class="total">{format.count(table.total ?? table.rows.length)}</span>}
-            </h3>
+            </h2>
             {name === 'sessions' ? (
               <Facts table={table} changed={rows[0]} />
             ) : (

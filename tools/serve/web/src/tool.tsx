@@ -7,6 +7,7 @@ import * as format from './format';
 import { Code } from './markdown';
 import { blocksOf, Picture } from './message';
 import type { Call } from './model';
+import { Copy } from './ui';
 
 const SHOWN_LINES = 14;
 const SHOWN_BYTES = 8_000;
@@ -89,11 +90,42 @@ export function gist(input: any): string {
     'message',
     'text',
   ]);
+  if (Array.isArray(input?.todos)) return todosGist(input.todos);
   if (path && first(input, ['pattern', 'query'])) return `${what} in ${shortPath(path)}`;
   if (path) return shortPath(path);
   if (what) return what.split('\n')[0]!.slice(0, 300);
   const values = Object.values(input ?? {}).filter((value) => typeof value !== 'object');
   return values.join(' ').slice(0, 200);
+}
+
+/* ---- Lists of things to do ---- */
+
+const MARKS: Record<string, string> = { completed: '☑', in_progress: '▶', cancelled: '☒' };
+
+const todosOf = (input: any): any[] | null => {
+  const list = input?.todos ?? input?.plan;
+  return Array.isArray(list) && list.every((todo: any) => typeof todo === 'object' && todo !== null) ? list : null;
+};
+
+const wordsOf = (todo: any): string => String(todo.content ?? todo.step ?? todo.title ?? todo.text ?? '');
+
+function todosGist(list: any[]): string {
+  const now = list.find((todo) => todo?.status === 'in_progress');
+  const done = list.filter((todo) => todo?.status === 'completed').length;
+  return `${done} of ${list.length} done${now ? `: ${wordsOf(now)}` : ''}`;
+}
+
+function Todos({ list }: { list: any[] }) {
+  return (
+    <ul class="todos">
+      {list.map((todo) => (
+        <li class={String(todo.status ?? '')} dir="auto">
+          <span aria-label={String(todo.status ?? 'pending').replace('_', ' ')}>{MARKS[todo.status] ?? '☐'}</span>{' '}
+          {wordsOf(todo)}
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 /* The text and the pictures of an output. */
@@ -132,6 +164,7 @@ export function Diff({ lines }: { lines: Line[] }) {
           </span>
         ))}
       </pre>
+      <Copy text={lines.map((line) => `${line.mark === '@' ? '' : line.mark}${line.text}`).join('\n')} label="Copy the diff" />
       {lines.length > shown.length && (
         <button class="link" onClick={() => setWhole(true)}>
           Show all {format.count(lines.length)} lines
@@ -150,7 +183,7 @@ export function Output({ text }: { text: string }) {
   if (patch && /^(diff --git|--- )/m.test(text)) return <Diff lines={patch} />;
   return (
     <>
-      <Code text={whole || cut.length === text.length ? text.replace(/\n+$/, '') : cut} />
+      <Code text={whole || cut.length === text.length ? text.replace(/\n+$/, '') : cut} copied={text} />
       {!whole && cut.length < text.replace(/\n+$/, '').length && (
         <button class="link" onClick={() => setWhole(true)}>
           Show all {lines.length > SHOWN_LINES ? plural(lines.length) : format.bytes(text.length)}
@@ -180,6 +213,7 @@ export function ToolCard({ call, event, result, known, lost, open, toggle, child
   const isOpen = open ?? (failed || (patch !== null && patch.length <= 40));
   const state = lost ? 'lost' : !known ? 'running' : failed ? 'failed' : 'done';
   const command = input !== undefined ? commandOf(input) : undefined;
+  const todos = todosOf(input);
   const added = patch?.filter((line) => line.mark === '+').length ?? 0;
   const removed = patch?.filter((line) => line.mark === '-').length ?? 0;
   const output = known && result ? outputOf(result.data) : null;
@@ -189,7 +223,9 @@ export function ToolCard({ call, event, result, known, lost, open, toggle, child
       <button class="tool-head" aria-expanded={isOpen} onClick={() => toggle(!isOpen)}>
         <i class="tool-state" role="img" aria-label={lost ? 'no result' : state} />
         <span class="tool-name">{call.tool || 'tool'}</span>
-        <span class="tool-gist">{event ? gist(input) : ''}</span>
+        <span class="tool-gist" dir="auto">
+          {event ? gist(input) : ''}
+        </span>
         {patch && (
           <span class="tool-lines">
             {added > 0 && <b class="plus">+{added}</b>} {removed > 0 && <b class="minus">−{removed}</b>}
@@ -203,7 +239,7 @@ export function ToolCard({ call, event, result, known, lost, open, toggle, child
       </button>
       {isOpen && event && (
         <div class="tool-body">
-          {patch ? <Diff lines={patch} /> : command ? <Code text={command} language="sh" /> : <Input input={input} />}
+          {todos ? <Todos list={todos} /> : patch ? <Diff lines={patch} /> : command ? <Code text={command} language="sh" /> : <Input input={input} />}
           {child && (
             <p>
               <a href={child.href}>Open the sub-agent: {child.title}</a>

@@ -218,7 +218,8 @@ export function Button(props: {
   );
 }
 
-export function Copy({ text, label, children }: { text: string; label: string; children?: ComponentChildren }) {
+export function Copy(props: { text: string; label: string; tabIndex?: number; children?: ComponentChildren }) {
+  const { text, label, children } = props;
   const [done, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard?.writeText(text).catch(() => {});
@@ -226,7 +227,7 @@ export function Copy({ text, label, children }: { text: string; label: string; c
     setTimeout(setDone, 1200, false);
   };
   return (
-    <button class="link" onClick={copy} aria-label={label} title={label}>
+    <button class="link copy" tabIndex={props.tabIndex} onClick={copy} aria-label={label} title={label}>
       {done ? 'copied' : (children ?? <Icon name="copy" />)}
     </button>
   );

@@ -32,6 +32,8 @@ for (const [name, options] of [
       [`s/${TIDES}`, '.item .tool'],
       [`s/${TIDES}?tab=state&at=25`, '.state'],
       [`s/${TIDES}?tab=charts`, '.chart canvas'],
+      [`s/${TIDES}?tab=failures`, '.failures'],
+      ['failures', '.failed-group'],
       ['sql?q=SELECT%20*%20FROM%20turns', '.answer [role=cell]'],
     ]) {
       await page.evaluate((to) => (location.hash = `#/${to}`), hash);

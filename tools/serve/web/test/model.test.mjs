@@ -11,6 +11,7 @@ before(async () => {
   const bundle = await rolldown({ input: fileURLToPath(new URL('../src/model.ts', import.meta.url)) });
   const { output } = await bundle.generate({ format: 'esm' });
   globalThis.document = { hidden: false };
+  globalThis.matchMedia = () => ({ addEventListener() {} });
   globalThis.requestAnimationFrame = (fn) => queueMicrotask(fn);
   ({ Model } = await import(`data:text/javascript;base64,${Buffer.from(output[0].code).toString('base64')}`));
 });

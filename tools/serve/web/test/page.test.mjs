@@ -279,7 +279,7 @@ test('lanes are zoomed by a drag', async () => {
 test('usage belongs to the moment, and an event is shown unchanged', async () => {
   const page = await session('?tab=charts');
   await page.waitForSelector('.chart canvas');
-  assert.match(await page.locator('.bars', { hasText: 'By tool' }).innerText(), /Bash\s*2, 2 failed/);
+  assert.match(await page.locator('.bars', { hasText: 'By tool' }).innerText(), /Bash\s*2 \(2 failed\)/);
   await page.locator('.item[data-seq="10"] .gutter').click();
   await page.waitForSelector('.event .code');
   const event = JSON.parse(await page.locator('.event .code').innerText());

@@ -100,7 +100,7 @@ test('the page says how many sessions are still being read, and completes the li
   await page.waitForSelector('.reading >> text=1 of 61 sessions is still being read');
   left = 0;
   await page.waitForSelector('.reading', { state: 'detached' });
-  await page.waitForFunction(() => document.querySelector('.list-head .total').innerText === '61');
+  await page.waitForFunction(() => document.querySelector('.list-head .total')?.innerText === '61');
   await page.close();
 });
 
@@ -352,5 +352,150 @@ test('the prompt that is in view is marked', async () => {
   await page.waitForSelector('.prompts .current');
   await page.evaluate(() => (location.hash = '/s/long?see=102'));
   await page.waitForFunction(() => /Prompt number 1[012]\b/.test(document.querySelector('.prompts .current')?.innerText));
+  await page.close();
+});
+
+test('what failed is marked in the list, listed in the session, and grouped over all sessions', async () => {
+  for (const [id, port] of [['fails-1', 8080], ['fails-2', 9090]])
+    store.append(id, [
+      { type: 'session.created', data: { title: `Fails ${port}` } },
+      { type: 'turn.started', data: { turn_id: 't' } },
+      call('c', 'Bash', { command: 'serve' }),
+      result('c', [{ type: 'text', text: `Exit code 1\nport ${port} is in use` }], false),
+      { type: 'turn.failed', data: { turn_id: 't', error: { type: 'overloaded', message: 'Overloaded again' } } },
+    ]);
+  const page = await open(context, server, 'failures');
+  const group = page.locator('.failed-group', { hasText: 'is in use' });
+  await group.waitFor();
+  assert.match(await group.innerText(), /^2× port (8080|9090) is in use\s+Bash\s+2 sessions/);
+  await page.waitForSelector('.failed-group >> text=4× line');
+  await page.locator('.failed-group', { hasText: 'Overloaded again' }).locator('a', { hasText: 'Fails 8080' }).click();
+  await page.waitForSelector('.item.flash[data-seq="5"]');
+  await page.keyboard.press('5');
+  assert.match(await page.locator('.failures').innerText(), /port 8080 is in use\s+Bash .*\s+overloaded Overloaded again\s+turn /);
+  await page.locator('.failures button').first().click();
+  await page.waitForSelector('.item.flash[data-seq="3"]'); /* the call, which shows its result */
+  await page.goto(`${server.url}/#/`);
+  await page.locator('.filters >> text=Something failed').click();
+  await page.waitForFunction(() => document.querySelector('.list-head .total')?.innerText === '3');
+  assert.match(page.url(), /failed=1/);
+  const row = page.locator('.row', { hasText: 'Fails 9090' });
+  assert.equal(await row.locator('.tag.bad').innerText(), '2 failed');
+  assert.equal(await row.locator('.tag.bad').getAttribute('title'), '1 call, 1 turn failed');
+  quiet(page);
+  await page.close();
+});
+
+test('commands, outputs, messages and links are copied', async () => {
+  const own = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  await own.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: server.url });
+  store.append('copies', [
+    { type: 'session.created', data: { agent_id: 'claude-code', working_directory: "/a/it's here" } },
+    say('assistant', 'Some *Markdown* text'),
+    call('c', 'Bash', { command: 'make all' }),
+    result('c', Array.from({ length: 40 }, (_, n) => `line ${n}`).join('\n')),
+  ]);
+  const page = await open(own, server, 's/copies');
+  await page.waitForSelector('.said');
+  const copied = async (button) => {
+    await button.click();
+    await page.waitForFunction(async () => (await navigator.clipboard.readText()) !== '');
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    await page.evaluate(() => navigator.clipboard.writeText(''));
+    return text;
+  };
+  await page.evaluate(() => navigator.clipboard.writeText(''));
+  const message = page.locator('.item', { hasText: 'Some Markdown text' });
+  await message.hover();
+  assert.equal(await copied(message.locator('[aria-label="Copy this message as Markdown"]')), 'Some *Markdown* text');
+  assert.equal(await copied(message.locator('.item-actions >> text=link')), `${server.url}/#/s/copies?see=2`);
+  await page.locator('.tool-head').click();
+  await page.locator('.tool .code-box').first().hover();
+  assert.equal(await copied(page.locator('.tool .code-box .copy').first()), 'make all');
+  await page.locator('.tool-output .code-box').hover();
+  assert.match(await copied(page.locator('.tool-output .copy')), /^line 0\n[^]*\nline 39$/);
+  const about = page.locator('.about');
+  assert.equal(
+    await copied(about.locator('[aria-label="Copy the command: resume"]')),
+    "cd '/a/it'\\''s here' && claude --resume copies",
+  );
+  assert.equal(await copied(about.locator('[aria-label="Copy the command: read"]')), 'annal cat copies');
+  await page.goto(`${server.url}/#/s/copies?at=3&tab=event&event=2`);
+  await page.waitForSelector('.event .code');
+  assert.equal(
+    await copied(page.locator('[aria-label="Copy a link to this event"]')),
+    `${server.url}/#/s/copies?see=2&event=2&tab=event`,
+  );
+  quiet(page);
+  await own.close();
+});
+
+test('a search finds the begin of a word while one types, by session, and asks once for titles', async () => {
+  store.append('begins', [
+    { type: 'session.created', data: { title: 'Begins' } },
+    ...Array.from({ length: 5 }, (_, n) => say('user', `Regression number ${n}`)),
+  ]);
+  store.append('begins-2', [{ type: 'session.created', data: { title: 'Begins, too' } }, say('user', 'A regression')]);
+  const page = await open(context, server);
+  await page.waitForSelector('.row-link');
+  const asked = [];
+  page.on('request', (request) => /\/(sql|sessions\/)/.test(request.url()) && asked.push(request.url()));
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('regress');
+  await page.waitForSelector('.session-hits h3 >> text="Begins"');
+  assert.equal(await page.locator('.session-hits').count(), 2);
+  const group = page.locator('.session-hits', { has: page.locator('[href="#/s/begins"]') });
+  assert.equal(await group.locator('.hit').count(), 3);
+  await group.locator('text=2 more in this session').click();
+  assert.equal(await group.locator('.hit').count(), 5);
+  assert.equal(asked.length, 1, asked.join());
+  quiet(page);
+  await page.close();
+});
+
+test('a list of things to do is shown as one', async () => {
+  store.append('todos', [
+    call('c', 'TodoWrite', {
+      todos: [
+        { content: 'Read the code', status: 'completed' },
+        { content: 'Mend it', status: 'in_progress' },
+        { content: 'Test it', status: 'pending' },
+      ],
+    }),
+    result('c', 'Todos have been modified'),
+  ]);
+  const page = await session('todos');
+  assert.match(await page.locator('.tool-head').innerText(), /1 of 3 done: Mend it/);
+  await page.locator('.tool-head').click();
+  assert.deepEqual(await page.$$eval('.todos li', (all) => all.map((li) => li.innerText)), [
+    '☑ Read the code',
+    '▶ Mend it',
+    '☐ Test it',
+  ]);
+  await page.close();
+});
+
+test('text from right to left is set so, in titles, messages and outputs', async () => {
+  store.append('rtl', [
+    { type: 'session.created', data: { title: 'كيف أصلح هذا؟' } },
+    say('user', 'كيف أصلح هذا؟'),
+    say('assistant', 'Left to right\n\n- واحد\n\n| عربي | b |\n|-|-|\n| x | y |'),
+  ]);
+  const page = await session('rtl');
+  const direction = (selector) => page.$eval(selector, (node) => getComputedStyle(node).direction);
+  assert.equal(await direction('h1'), 'rtl');
+  assert.equal(await direction('.said.user .md p'), 'rtl');
+  assert.equal(await direction('.said.assistant .md p'), 'ltr');
+  assert.equal(await direction('.said.assistant .md li'), 'rtl');
+  assert.equal(await direction('.said.assistant .md th'), 'rtl');
+  await page.close();
+});
+
+test('numbers of one column of an answer are written alike', async () => {
+  const sql = "SELECT 1060 AS tokens, 2.5 AS cost_usd, 2026 AS year UNION ALL SELECT 2573467013, 1234.5, 1999";
+  const page = await open(context, server, `sql?q=${encodeURIComponent(sql)}`);
+  await page.waitForSelector('.answer [role=cell]');
+  const cells = await page.$$eval('.answer [role=cell]', (all) => all.map((cell) => cell.innerText.trim()));
+  assert.deepEqual(cells.filter(Boolean), ['1,060', '$2.50', '2026', '2,573,467,013', '$1,235', '1999']);
   await page.close();
 });

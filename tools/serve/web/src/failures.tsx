@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What failed: in a session, and over all sessions, grouped by message. */
+import { useState } from 'preact/hooks';
+import { objects } from './api';
+import * as format from './format';
+import { errorText } from './message';
+import type { Model } from './model';
+import { link, replace, type Route } from './route';
+import { Select, SINCE, sinceTime } from './sessions';
+import { outputOf } from './tool';
+import { Ago, Empty, Failure, useAnswer, useApp } from './ui';
+
+const KINDS: Record<string, string> = {
+  'turn.failed': 'turn',
+  'provider.failed': 'request',
+  provider_error: 'request',
+  'import.unreadable': 'line of the log',
+};
+
+/* The first line of a text that has words; a code or a heading before it says nothing of its own. */
+const firstLine = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .find((line) => /\p{L}{2}/u.test(line) && !/^(exit code \d+|error:?|<\w+>|traceback.*:)$/i.test(line)) ??
+  text.trim().split('\n')[0]!;
+
+const textOf = (data: any): string =>
+  data?.error !== undefined && data.output === undefined ? errorText(data.error) : outputOf(data).text;
+
+const SHOWN = 100;
+
+export function FailuresPanel({ model, at, see }: { model: Model; at: number; see: (seq: number) => void }) {
+  const [whole, setWhole] = useState(false);
+  const all = model.failures();
+  const known = all.filter((seq) => seq <= at);
+  const later = all.length - known.length;
+  if (!all.length)
+    return (
+      <Empty title="Nothing failed">
+        <p>No call, turn or request of this session failed, and all lines of its log could be read.</p>
+      </Empty>
+    );
+  return (
+    <section>
+      <h2>
+        Failures <span class="total">{format.count(known.length)}</span>
+      </h2>
+      <ol class="failures">
+        {(whole ? known : known.slice(0, SHOWN)).map((seq) => {
+          const event = model.event(seq);
+          const call = model.callOfResult.get(seq) ?? model.callAt.get(seq);
+          return (
+            <li>
+              <button onClick={() => see(seq)} title="Show it">
+                <span class="failure-text" dir="auto">
+                  {event ? firstLine(textOf(event.data)).slice(0, 300) || 'no message' : '…'}
+                </span>
+                <span class="dim">
+                  {call?.tool || KINDS[model.typeAt(model.index(seq))]} · {format.clock(model.timeOf(seq))}
+                </span>
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+      {!whole && known.length > SHOWN && (
+        <button class="link" onClick={() => setWhole(true)}>
+          Show all {format.count(known.length)}
+        </button>
+      )}
+      {later > 0 && <p class="dim">{format.count(later)} later</p>}
+    </section>
+  );
+}
+
+const MOST = 2000;
+
+/* The last failures of all sessions. */
+const sqlOf = (since: string | undefined): string => {
+  const from = since ? `'${since}'` : "''";
+  return `WITH failed AS (
+  SELECT session_id, coalesce(result_seq, seq) AS seq, coalesce(tool, '') AS what FROM tool_calls
+  WHERE status = 'failed' AND coalesce(returned_at, called_at) >= ${from}
+  UNION SELECT session_id, seq, type FROM event_index
+  WHERE type IN ('turn.failed', 'provider.failed', 'provider_error') AND timestamp >= ${from})
+SELECT e.session_id, e.seq, failed.what, e.timestamp AS time, coalesce(s.title, e.session_id) AS title,
+  substr(coalesce(e.data ->> '$.output[0].text', e.data ->> '$.output', e.data ->> '$.error.message',
+    e.data ->> '$.error'), 1, 600) AS text
+FROM failed JOIN events e ON e.session_id = failed.session_id AND e.seq = failed.seq
+LEFT JOIN sessions s ON s.id = e.session_id
+ORDER BY e.timestamp DESC LIMIT ${MOST}`;
+};
+
+interface Failed {
+  session_id: string;
+  seq: number;
+  what: string;
+  time: string;
+  title: string;
+  text: string | null;
+}
+
+interface Group {
+  what: string;
+  text: string;
+  list: Failed[]; /* the newest first */
+  sessions: number;
+}
+
+/* Messages that differ only in numbers, ids, paths and quoted names are one. */
+export function grouped(list: Failed[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const one of list) {
+    const text = firstLine(format.plain(one.text ?? '')).slice(0, 300);
+    const key = `${one.what} ${text.replace(/[0-9a-f]{7,}|\d+|'[^']*'|"[^"]*"|\/[\w./-]+/gi, '#')}`;
+    const group = groups.get(key);
+    if (group) group.list.push(one);
+    else groups.set(key, { what: KINDS[one.what] ?? one.what, text, list: [one], sessions: 0 });
+  }
+  for (const group of groups.values()) group.sessions = new Set(group.list.map((one) => one.session_id)).size;
+  return [...groups.values()].sort((a, b) => b.list.length - a.list.length);
+}
+
+const PLACES = 5;
+const MOST_PLACES = 100;
+
+function GroupRow({ group }: { group: Group }) {
+  const [whole, setWhole] = useState(false);
+  const shown = group.list.slice(0, whole ? MOST_PLACES : PLACES);
+  return (
+    <li class="hit failed-group">
+      <p class="hit-text" dir="auto">
+        <span class="tag bad">{format.count(group.list.length)}×</span> {group.text || 'no message'}
+      </p>
+      <p class="hit-facts">
+        <span>{group.what}</span>
+        <span>{format.plural(group.sessions, 'session')}</span>
+      </p>
+      <ul>
+        {shown.map((one) => (
+          <li>
+            <a href={link('s', one.session_id, { see: one.seq })}>{one.title}</a>{' '}
+            <span class="dim">
+              event {format.count(one.seq)}, <Ago time={one.time} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {!whole && group.list.length > shown.length && (
+        <button class="link" onClick={() => setWhole(true)}>
+          {format.count(group.list.length - shown.length)} more
+        </button>
+      )}
+    </li>
+  );
+}
+
+export function Failures({ route }: { route: Route }) {
+  const { server } = useApp();
+  const since = route.query.get('since') ?? '';
+  const { value, error, busy } = useAnswer(
+    (signal) => server!.sql(sqlOf(sinceTime(since)), MOST, signal).then((table) => objects<any>(table) as Failed[]),
+    [since],
+  );
+  const groups = grouped(value ?? []);
+  return (
+    <main class="search-page" aria-busy={busy}>
+      <h1>What failed</h1>
+      <div class="filters" role="group" aria-label="Filters">
+        <Select
+          label="At any time"
+          value={since}
+          options={SINCE.map(([key, text]) => [key, text])}
+          choose={(v) => replace(link('failures', '', { since: v }))}
+        />
+        {value && (
+          <span class="dim">
+            {value.length === MOST ? `the last ${format.count(MOST)} failures` : format.plural(value.length, 'failure')}
+          </span>
+        )}
+        <a href={link('', '', { failed: 1 })}>Sessions in which something failed</a>
+      </div>
+      {error && <Failure text={error} />}
+      {!value && busy && <p class="wait">Reading what failed…</p>}
+      {value && !groups.length && <Empty title="Nothing failed" />}
+      <ul class="hits">
+        {groups.slice(0, 200).map((group) => (
+          <GroupRow key={`${group.what} ${group.text}`} group={group} />
+        ))}
+      </ul>
+    </main>
+  );
+}
