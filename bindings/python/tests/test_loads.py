@@ -249,3 +249,10 @@ def test_memory_stays_flat(store: annal.Store) -> None:
     work(times)
     gc.collect()
     assert resident() - before < (32 << 20 if FULL else 8 << 20)
+
+
+def test_the_agent_of_the_page_survives_its_kills(tmp_path: Path) -> None:
+    """1,000 kills with LIBANNAL_FULL=1."""
+    page = HERE.parent / "docs" / "agents.md"
+    kills, seed = (1000 if FULL else 12), os.environ.get("SEED", "1")
+    subprocess.run([sys.executable, HERE / "resumed.py", page, str(kills), seed, tmp_path], check=True)

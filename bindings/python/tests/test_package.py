@@ -91,7 +91,7 @@ def test_examples_in_docstrings_run(name: str, tmp_path: Path, monkeypatch: pyte
     assert doctest.testmod(importlib.import_module(f"libannal.{name}")).failed == 0
 
 
-PAGES = [BINDING / "README.md", BINDING / "docs" / "frameworks.md"]
+PAGES = [BINDING / "README.md", BINDING / "docs" / "frameworks.md", BINDING / "docs" / "agents.md"]
 
 
 def blocks(page: Path) -> list[str]:

@@ -66,3 +66,32 @@ def test_recorded_functions_are_tool_calls_of_the_run_that_they_are_in(store: an
         called = [event.data for event in session if event.type == "tool.called"]
         assert [data["tool"] for data in called] == ["add", "later"]
         assert called[0]["input"]["a"] == called[1]["input"]["a"] and "object" in called[0]["input"]["b"]
+
+
+def test_a_run_that_exists_is_continued_only_on_request(store: annal.Store) -> None:
+    with annal.run("job", store=store, session="job-1") as run:
+        assert run.recovery is None
+        run.message("user", "Pay.")
+        run.append("turn.started", {"turn_id": "t1"})
+        run.tool("pay", {"amount": 7}, call_id="c1").__enter__()
+        run._steps  # noqa: B018
+    with pytest.raises(annal.Conflict, match="resume=True"), annal.run("job", store=store, session="job-1"):
+        pass
+    with pytest.raises(annal.Invalid, match="needs the id"):
+        annal.run("job", store=store, resume=True)
+    with annal.run("job", store=store, session="job-1", resume=True) as run:
+        assert run.recovery is not None and run.recovery.last_user is not None
+        assert run.recovery.last_user.data["content"] == "Pay." and run.recovery.last_assistant is None
+        (turn,), (call,) = run.recovery.turns, run.recovery.calls
+        assert turn.turn_id == "t1" and (call.call_id, call.tool, call.input) == ("c1", "pay", {"amount": 7})
+        with run.reopen(call) as reopened:
+            reopened.output = "7 paid"
+        run.append("turn.completed", {"turn_id": "t1"})
+    types = [event.type for event in run.session]
+    assert types.count("session.created") == 1 and types.count("tool.called") == 1
+    result = next(event for event in run.session if event.type == "tool.returned")
+    assert result.cause == f"job-1:{call.seq}" and result.data["output"] == "7 paid"
+    recovery = run.session.recovery()
+    assert (recovery.calls, recovery.turns, recovery.seq, recovery.status) == ([], [], len(run.session), "ended")
+    with pytest.raises(annal.NotFound):
+        store.session("none").recovery()

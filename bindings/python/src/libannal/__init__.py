@@ -32,10 +32,12 @@ from ._native import ffi as _ffi
 from ._native import lib as _lib
 from ._names import name
 from ._query import Query
+from ._recovery import OpenCall, OpenTurn, Recovery
 from ._run import Call, Run, current_run, record, run
 from ._session import Artifact, Damage, Session, SessionInfo
 from ._sql import Row, Rows
 from ._state import State
+from ._step import StepFailed
 from ._store import Format, Hit, Level, Pack, Store, open
 from ._table import Value
 from ._tail import Tail
@@ -62,8 +64,11 @@ __all__ = [
     "LimitExceeded",
     "NoMemory",
     "NotFound",
+    "OpenCall",
+    "OpenTurn",
     "Pack",
     "Query",
+    "Recovery",
     "Refused",
     "Row",
     "Rows",
@@ -72,6 +77,7 @@ __all__ = [
     "Session",
     "SessionInfo",
     "State",
+    "StepFailed",
     "Store",
     "Tail",
     "Time",

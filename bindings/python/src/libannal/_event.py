@@ -7,12 +7,15 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._core import Time, data, microseconds, moment, text
 from ._core import encode as utf8
 from ._errors import Invalid
 from ._json import dumps, loads
+
+if TYPE_CHECKING:
+    from ._store import Store
 
 _UNREAD: Any = object()
 _TS_ZERO = -(2**63) + 1  # ANNAL_TS_ZERO: 1970 itself, because 0 means now
@@ -32,7 +35,7 @@ class Event:
     'bash'
     """
 
-    __slots__ = ("_value", "cause", "id", "json", "seq", "session", "ts_us", "type")
+    __slots__ = ("_value", "cause", "id", "json", "seq", "session", "store", "ts_us", "type")
 
     session: str
     seq: int
@@ -43,8 +46,11 @@ class Event:
     json: bytes
     """The data exactly as in the journal (of a msgpack journal: converted)."""
 
+    store: Store | None
+    """The store from which it was read."""
+
     def __init__(
-        self, session: str, seq: int, ts_us: int, type: str, id: str, cause: str, json: bytes
+        self, session: str, seq: int, ts_us: int, type: str, id: str, cause: str, json: bytes, store: Store | None = None
     ) -> None:
         self.session = session
         self.seq = seq
@@ -53,13 +59,14 @@ class Event:
         self.id = id
         self.cause = cause
         self.json = json
+        self.store = store
         self._value = _UNREAD
 
     @classmethod
-    def read_from(cls, session: str, raw: Any) -> Event:
+    def read_from(cls, session: str, raw: Any, store: Store) -> Event:
         """The event of an annal_event."""
         return cls(
-            session, raw.seq, raw.ts_us, text(raw.type), text(raw.id), text(raw.cause), data(raw.data)
+            session, raw.seq, raw.ts_us, text(raw.type), text(raw.id), text(raw.cause), data(raw.data), store
         )
 
     @property
@@ -72,6 +79,26 @@ class Event:
     def read(self) -> Any:
         """The data as Python values of the caller's own, read again."""
         return loads(self.json)
+
+    def output(self) -> Any:
+        """The output of a tool in a tool.returned or tool.failed; None if it has none.
+
+        If a pack of the store moved it into an artifact because of its length, `data` has `output_ref` instead, and the
+        output is read from there. Raises `NotFound`, `Corrupt`.
+        """
+        data = self.data if isinstance(self.data, dict) else {}
+        ref = data.get("output_ref")
+        if "output" in data or not isinstance(ref, dict):
+            return data.get("output")
+        if self.store is None:
+            raise Invalid(f"event {self.ref} does not belong to an open store")
+        place = str(ref.get("path", "")).split("/")
+        session = place[1] if len(place) == 3 and place[0] == "artifacts" else self.session
+        content = self.store.session(session).get_artifact(str(ref.get("sha256")))
+        kind = ref.get("media_type")
+        if kind == "application/json":
+            return loads(content)
+        return content.decode() if kind == "text/plain" else content
 
     @property
     def ts(self) -> datetime:

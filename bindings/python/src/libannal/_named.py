@@ -121,7 +121,7 @@ class Folded(ABC):
             if first == self._seq + 1:
                 now_us = time.time_ns() // 1000
                 for seq, draft in enumerate(written, first):
-                    self._take(Event(self.session.id, seq, now_us, draft.type, "", "", draft.data))
+                    self._take(Event(self.session.id, seq, now_us, draft.type, "", "", draft.data, self.session.store))
 
     def naming(self) -> Draft:
         return Draft(NAMED, {"name": list(self.parts)})

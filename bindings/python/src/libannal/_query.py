@@ -69,7 +69,7 @@ class Query:
     def __iter__(self) -> Iterator[Event]:
         """Events of a single session by seq, of several sessions by time. Raises `Corrupt` at a damaged event."""
         for table in self._tables(growing(), BLOCK_BYTES):
-            yield from table.events()
+            yield from table.events(self._store)
 
     def _tables(self, sizes: Iterator[int], size_bytes: int) -> Iterator[Table]:
         """Tables of at most the given numbers of events."""

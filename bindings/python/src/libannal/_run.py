@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording without a framework: a context manager for a run, a decorator for functions that it calls."""
+"""Recording without a framework: a context manager for a run, a decorator for functions that it calls, and steps that
+run once.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from ._errors import Invalid
+from ._errors import Conflict, Invalid
 from ._json import dumps
+from ._recovery import OpenCall, Recovery
 from ._session import Session
+from ._step import Steps, run_step, run_step_async
 from ._store import Store
 from ._store import open as open_store
 
@@ -41,16 +45,18 @@ def _error(error: BaseException) -> dict[str, str]:
 class Call:
     """A call of a tool, in a run. Set `output`; an exception that leaves the block is a failure of the tool."""
 
-    def __init__(self, run: Run, tool: str, input: Any) -> None:
+    def __init__(self, run: Run, tool: str, input: Any, call_id: str | None = None, seq: int = 0) -> None:
         self.output: Any = None
         """The result of the tool."""
-        self.id = f"call_{uuid.uuid4().hex}"
+        self.id = call_id or f"call_{uuid.uuid4().hex}"
         self._run = run
         self._called = {"call_id": self.id, "tool": tool, "input": _shown(input)}
+        self._cause = seq  # of its tool.called, if an earlier process appended it
 
     def __enter__(self) -> Call:
         self._began = time.monotonic()
-        self._cause = self._run._append("tool.called", self._called)
+        if not self._cause:
+            self._cause = self._run._append("tool.called", self._called)
         return self
 
     def __exit__(
@@ -78,8 +84,21 @@ class Run:
 
     session: Session
 
-    def __init__(self, name: str, store: Store | str | os.PathLike[str] | None, session: str | None) -> None:
+    recovery: Recovery | None
+    """What was in progress when an earlier process left this run; None if the run is new."""
+
+    def __init__(
+        self, name: str, store: Store | str | os.PathLike[str] | None, session: str | None, resume: bool = False
+    ) -> None:
+        if resume and session is None:
+            raise Invalid("annal.run(resume=True) needs the id of the session that it resumes")
         self.name = name
+        self.owner = uuid.uuid4().hex
+        """The name of this process for the run, in session.created or session.resumed."""
+        self.is_lost = False
+        """Whether another process has resumed the run, as far as a step of this process knows."""
+        self._steps = Steps(self)
+        self._resume = resume
         self._wanted = store
         self._session_id = session or f"run_{uuid.uuid4().hex}"
         self._own: Store | None = None
@@ -99,12 +118,30 @@ class Run:
         if parent is not None:
             created["parent_session_id"] = parent.session.id
         try:
-            self._append("session.created", created)
+            self._begin(created)
         except BaseException:
             self._close()
             raise
         self._token = _current.set(self)
         return self
+
+    def _begin(self, created: dict[str, Any]) -> None:
+        """Append session.created; of a session that exists, session.resumed."""
+        self.recovery = None
+        while True:
+            try:
+                if self.recovery is None:
+                    self.session.append("session.created", {**created, "owner": self.owner}, expected_seq=0)
+                else:
+                    resumed = {"status": "running", "owner": self.owner}
+                    self.session.append("session.resumed", resumed, expected_seq=self.recovery.seq)
+                return
+            except Conflict:
+                if not self._resume:
+                    raise Conflict(
+                        f"session '{self.session.id}' exists: pass resume=True to continue it, or another id"
+                    ) from None
+                self.recovery = self.session.recovery()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -114,7 +151,8 @@ class Run:
         if error is not None:
             data |= {"reason": "error", "error": _error(error), "status": "failed"}
         try:
-            self._append("session.ended", data)
+            if not self.is_lost:
+                self._append("session.ended", data)
         finally:
             self._close()
 
@@ -131,9 +169,16 @@ class Run:
             "message.added", {"id": uuid.uuid4().hex, "role": role, "content": _shown(content), **fields}
         )
 
-    def tool(self, tool: str, input: Any = None) -> Call:
-        """Record a call of a tool: `with run.tool("bash", {"command": "make"}) as call: call.output = …`."""
-        return Call(self, tool, input)
+    def tool(self, tool: str, input: Any = None, *, call_id: str | None = None) -> Call:
+        """Record a call of a tool: `with run.tool("bash", {"command": "make"}) as call: call.output = …`.
+
+        `call_id` is the model's id of the call (default: a new one).
+        """
+        return Call(self, tool, input, call_id)
+
+    def reopen(self, call: OpenCall) -> Call:
+        """Continue a call of `recovery.calls`: `with run.reopen(open_call) as call: call.output = …` appends its result."""
+        return Call(self, call.tool, call.input, call.call_id, call.seq)
 
     def usage(self, *, input_tokens: int = 0, output_tokens: int = 0, **fields: Any) -> int:
         """Record used tokens, as an increment; also model, cached_input_tokens, cost_usd, …"""
@@ -147,18 +192,47 @@ class Run:
             },
         )
 
+    def step(
+        self, key: str, function: Callable[[], R], *, retries: int = 0, timeout: float | None = None
+    ) -> R:
+        """The recorded result of the step `key`; if there is none, call the function and record its result, durably.
+
+        The result is JSON, and the answer is the recorded value: a tuple becomes a list. An exception is recorded and
+        raised when no `retries` are left; the next time it raises `StepFailed`. A `timeout` in seconds ends an attempt.
+        Raises `Conflict` if another process has resumed the run: then nothing was recorded. docs/steps.md has the rules.
+
+        >>> import libannal as annal, tempfile
+        >>> with annal.open(tempfile.mkdtemp()) as store, annal.run("sums", store=store) as run:
+        ...     [run.step("sum", lambda: 1 + 2), run.step("sum", lambda: 0)]
+        [3, 3]
+        """
+        return cast(R, run_step(self._steps, key, function, retries, timeout))
+
+    async def astep(
+        self, key: str, function: Callable[[], Awaitable[R]], *, retries: int = 0, timeout: float | None = None
+    ) -> R:
+        """As `step()`, for a coroutine function; the event loop never waits for the disk."""
+        return cast(R, await run_step_async(self._steps, key, function, retries, timeout))
+
     def append(self, type: str, data: Any = None) -> int:
         """Append any other event."""
         return self.session.append(type, data)
 
 
 def run(
-    name: str, *, store: Store | str | os.PathLike[str] | None = None, session: str | None = None
+    name: str,
+    *,
+    store: Store | str | os.PathLike[str] | None = None,
+    session: str | None = None,
+    resume: bool = False,
 ) -> Run:
     """Record one run of an agent: `with annal.run("triage", store="store") as run: …`.
 
     Within another run `store` may be omitted, and the new run is its sub-agent. `session` is the id of the
     session (default: a new one). An exception that leaves the block ends it as failed.
+
+    If the session exists, it raises `Conflict`; with `resume=True` the run continues it: `run.recovery` has the calls
+    and turns that were open when the earlier process ended.
 
     >>> import libannal as annal, tempfile
     >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -170,7 +244,7 @@ def run(
     ...     [event.type for event in run.session][1:4]
     ['message.added', 'tool.called', 'tool.returned']
     """
-    return Run(name, store, session)
+    return Run(name, store, session, resume)
 
 
 def current_run() -> Run | None:

@@ -15,6 +15,7 @@ from ._core import encode as utf8
 from ._errors import Corrupt, Invalid, NotFound
 from ._event import Draft, Event, flat, flat_drafts
 from ._json import dumps
+from ._recovery import Recovery, read_recovery
 from ._state import State, open_state
 from ._store import FORMATS, LEVELS, Format, Level, Store, choice
 from ._table import BATCH_BYTES, BATCH_ROWS, BLOCK_BYTES, BLOCK_ROWS, Table, event_batch, event_schema, growing, read_block
@@ -298,7 +299,7 @@ class Session:
         """
         for item in self._tables(from_seq, to_seq, growing(), BLOCK_BYTES):
             if isinstance(item, Table):
-                yield from item.events(self.id)
+                yield from item.events(self.store, self.id)
             elif on_damage is None:
                 raise Corrupt(f"event {item.seq} of session '{self.id}': {item.what}")
             else:
@@ -463,6 +464,18 @@ class Session:
             )
             check(status, err)
         return copied
+
+    def recovery(self) -> Recovery:
+        """What was in progress at its end: calls without a result, open turns, the last messages. Raises `NotFound`.
+
+        >>> import libannal as annal, tempfile
+        >>> with annal.open(tempfile.mkdtemp()) as store:
+        ...     session = store.session("s1")
+        ...     _ = session.append("tool.called", {"call_id": "c1", "tool": "pay", "input": {"amount": 7}})
+        ...     [(call.tool, call.input) for call in session.recovery().calls]
+        [('pay', {'amount': 7})]
+        """
+        return read_recovery(self)
 
     def delete(self) -> list[str]:
         """Delete it: as `Store.delete()`."""

@@ -16,6 +16,8 @@ from ._event import Event
 if TYPE_CHECKING:
     import pyarrow
 
+    from ._store import Store
+
 Value = int | float | str | bytes | None
 """A value in a column of SQLite."""
 
@@ -148,7 +150,7 @@ class Table:
         content = pyarrow.py_buffer(self._buffer(column.bytes, column.bytes_len))
         return pyarrow.Array.from_buffers(type_, rows, [valid, numbers, content])
 
-    def events(self, session: str | None = None) -> list[Event]:
+    def events(self, store: Store, session: str | None = None) -> list[Event]:
         """The rows as events; `session`: the session of all of them."""
         if not len(self):
             return []
@@ -156,7 +158,7 @@ class Table:
         content = self.raw.columns[6]
         data = bytes(self._buffer(content.bytes, content.bytes_len))
         return [
-            Event(session or other, seq, time, type_, id_, cause, data[begin:end])
+            Event(session or other, seq, time, type_, id_, cause, data[begin:end], store)
             for other, seq, time, type_, id_, cause, (begin, end) in zip(
                 sessions, seqs, times, types, ids, causes, pairwise(self._numbers(content).tolist())
             )

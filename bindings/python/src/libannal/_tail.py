@@ -41,7 +41,7 @@ class Tail(Resource):
                 if status == END:
                     return None
                 if status != DAMAGE:
-                    return Event.read_from(text(lib.annal_tail_session(tail)), self._raw)
+                    return Event.read_from(text(lib.annal_tail_session(tail)), self._raw, self._store)
 
     def next(self, timeout: float | None = None) -> Event | None:
         """The next event; None if no event is appended within `timeout` seconds. A timeout of None waits without end.

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps: docs/steps.md, rule by rule."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import libannal as annal
+
+
+def resumed(store: annal.Store) -> annal.Run:
+    return annal.run("job", store=store, session="job", resume=True)
+
+
+def test_a_step_runs_once_and_returns_the_recorded_value(path: Path) -> None:
+    ran: list[str] = []
+
+    def work() -> tuple[int, str]:
+        ran.append("work")
+        return (1, "é")
+
+    for _ in range(3):
+        with annal.open(path) as store, resumed(store) as run:
+            assert run.step("work", work) == [1, "é"]  # type: ignore[comparison-overlap]
+            assert run.step("none", lambda: None) is None
+    assert ran == ["work"]
+    with annal.open(path) as store:
+        calls = store.sql("SELECT call_id, tool, status FROM tool_calls ORDER BY seq")
+        assert list(calls) == [("step:work", "work", "returned"), ("step:none", "none", "returned")]
+
+
+def test_an_exception_is_recorded_and_raised_again(path: Path) -> None:
+    ran: list[int] = []
+
+    def fail() -> None:
+        ran.append(1)
+        raise KeyError("gone")
+
+    with annal.open(path) as store, resumed(store) as run:
+        with pytest.raises(KeyError):
+            run.step("fail", fail, retries=1)
+    with annal.open(path) as store, resumed(store) as run:
+        with pytest.raises(annal.StepFailed, match="gone") as caught:
+            run.step("fail", fail)
+        assert caught.value.kind == "KeyError" and len(ran) == 2
+        retried = [event.data for event in run.session if event.type == "step.retried"]
+        assert [(data["attempt"], data["error"]["type"]) for data in retried] == [(1, "KeyError")]
+
+
+def test_a_step_that_ended_with_its_process_runs_again(path: Path) -> None:
+    with annal.open(path) as store, resumed(store) as run:
+        run._steps.begin("pay")
+    with annal.open(path) as store:
+        assert list(store.sql("SELECT substr(call_id, 6) FROM dangling WHERE call_id GLOB 'step:*'")) == [("pay",)]
+        with resumed(store) as run:
+            assert run.step("pay", lambda: 7) == 7
+        assert len(store.sql("SELECT 1 FROM dangling")) == 0
+        assert [event.data["reason"] for event in run.session if event.type == "step.retried"] == ["interrupted"]
+
+
+def test_two_processes_never_both_complete_a_step(path: Path) -> None:
+    with annal.open(path) as store, annal.open(path) as other:
+        with pytest.raises(annal.Conflict, match="resumed by another"), resumed(store) as frozen:
+
+            def slow() -> str:
+                with resumed(other) as run:
+                    assert run.step("pay", lambda: "second") == "second"
+                return "first"
+
+            frozen.step("pay", slow)
+        session = store.session("job")
+        assert [event.data["output"] for event in session if event.type == "tool.returned"] == ["second"]
+        assert [event.type for event in session].count("session.ended") == 1
+
+
+def test_threads_share_the_steps_of_a_run(store: annal.Store) -> None:
+    with resumed(store) as run:
+        threads = [threading.Thread(target=run.step, args=(f"step {n}", lambda n=n: n)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [run.step(f"step {n}", lambda: -1) for n in range(8)] == list(range(8))
+        with pytest.raises(annal.Conflict, match="runs already"):
+            run.step("twice", lambda: run.step("twice", lambda: 1))
+
+
+def test_a_timeout_ends_an_attempt(store: annal.Store) -> None:
+    async def main() -> None:
+        with resumed(store) as run:
+            with pytest.raises(TimeoutError):
+                run.step("slow", lambda: time.sleep(5), timeout=0.05)
+            with pytest.raises(asyncio.TimeoutError):
+                await run.astep("wait", lambda: asyncio.sleep(5), timeout=0.05)
+            assert await run.astep("quick", lambda: asyncio.sleep(0, "x"), timeout=5) == "x"
+            assert await run.astep("quick", lambda: asyncio.sleep(0, "y")) == "x"
+            with pytest.raises(annal.StepFailed):
+                await run.astep("wait", lambda: asyncio.sleep(0))
+
+    asyncio.run(main())
+
+
+def test_results_that_are_no_json_fail_and_long_ones_are_artifacts(
+    store: annal.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("libannal._step._INLINE_BYTES", 1000)
+    with resumed(store) as run:
+        with pytest.raises(annal.Invalid, match="cannot be written as JSON"):
+            run.step("object", object)
+        assert run.step("long", lambda: ["x" * 2000]) == ["x" * 2000]
+        assert run.step("long", lambda: ["y"]) == ["x" * 2000]
+        ended = run.session[-1]
+        assert "output" not in ended.data and ended.data["output_ref"]["media_type"] == "application/json"
+        assert ended.output() == ["x" * 2000]
+        for key in ("", 7):
+            with pytest.raises(annal.Invalid):
+                run.step(key, lambda: 1)  # type: ignore[arg-type]
