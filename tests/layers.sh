@@ -49,7 +49,7 @@ uses tools/cli
 uses tools/show tools/cli
 uses tools/manual tools/cli
 uses tools/plot tools/cli tools/show
-uses tools/source
+uses tools/source tools/cli
 uses tools/import tools/cli tools/show tools/source
 uses tools/export tools/cli tools/show tools/source
 uses tools/verbs tools/cli tools/show

@@ -57,6 +57,15 @@ annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
 
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
 {
+    va_list list;
+    va_start(list, format);
+    annal_status status = annal__buf_vprintf(buf, format, list);
+    va_end(list);
+    return status;
+}
+
+annal_status annal__buf_vprintf(struct buf *buf, const char *format, va_list list)
+{
     bool was_empty = buf->cap == 0;
     /* Most texts fit into PRINTF_BYTES, and reserving them takes less time than first computing the
      * length. */
@@ -66,7 +75,7 @@ annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
     for (;;) { /* at most twice: the first time computes the length, if it did not fit */
         size_t room = buf->cap - buf->len;
         va_list args;
-        va_start(args, format);
+        va_copy(args, list);
         int length = vsnprintf(room == 0 ? NULL : buf->ptr + buf->len, room, format, args);
         va_end(args);
         status = length < 0 ? ANNAL_ERR_INVALID : annal__buf_reserve(buf, (size_t)length + 1);

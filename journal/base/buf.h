@@ -9,6 +9,8 @@
 
 #include <annal/base.h>
 
+#include <stdarg.h>
+
 #define BUF_LIMIT_DEFAULT ((size_t)1 << 30)
 
 struct buf {
@@ -25,6 +27,8 @@ annal_status annal__buf_append(struct buf *buf, const void *bytes, size_t len);
 annal_status annal__buf_append_slice(struct buf *buf, annal_slice slice);
 annal_status annal__buf_append_zeros(struct buf *buf, size_t len);
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...) ANNAL_PRINTF(2, 3);
+annal_status annal__buf_vprintf(struct buf *buf, const char *format, va_list list)
+    ANNAL_PRINTF(2, 0);
 
 /* Remove the first len bytes. */
 void annal__buf_consume(struct buf *buf, size_t len);

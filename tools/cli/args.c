@@ -2,6 +2,7 @@
 #include "tools/cli/args.h"
 
 #include "journal/base/alloc.h"
+#include "tools/cli/must.h"
 #include "tools/cli/verbs.h"
 
 #include <stdlib.h>
@@ -394,11 +395,9 @@ static const char *find_store(int argc, char **argv)
 int args_parse(struct args *args, int argc, char **argv)
 {
     *args = (struct args){.wait_ms = WAIT_MS_USUAL};
-    args->operands = annal__zalloc((size_t)argc * sizeof *args->operands);
-    args->values = annal__zalloc((size_t)argc * sizeof *args->values);
-    args->ids = annal__zalloc((size_t)argc * 2 * ARGS_ID_BYTES);
-    if (args->operands == NULL || args->values == NULL || args->ids == NULL)
-        return fail_storage("read the command line: out of memory");
+    args->operands = must_zalloc((size_t)argc * sizeof *args->operands);
+    args->values = must_zalloc((size_t)argc * sizeof *args->values);
+    args->ids = must_zalloc((size_t)argc * 2 * ARGS_ID_BYTES);
     bool options_end = false;
     char verb[VERB_BYTES];
     tzset(); /* without this, each localtime_r() would read the file of the time zone again */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
 
-#include "journal/base/alloc.h"
 #include "journal/base/calendar.h"
 #include "journal/base/clock.h"
+#include "tools/cli/must.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -158,7 +158,7 @@ static int check_choice(const struct field *field, const char *name, const char 
     for (const char *at = field->choices, *bar; at != NULL; at = bar != NULL ? bar + 1 : NULL) {
         bar = strchr(at, '|');
         const char *before = at == field->choices ? "" : bar != NULL ? ", " : " or ";
-        (void)annal__buf_printf(&list, "%s%.*s", before, (int)strcspn(at, "|"), at);
+        must_printf(&list, "%s%.*s", before, (int)strcspn(at, "|"), at);
     }
     int exit_status =
         fail_usage("%s must be %.*s, not '%s'", name, ANNAL_FMT(annal__buf_slice(&list)), text);
@@ -326,17 +326,14 @@ annal_slice fields_text(const struct args *args, const char *name)
     return annal_slice_of(args_get(args, name));
 }
 
-int fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count)
+void fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count)
 {
     const char *text;
     size_t room = (size_t)(args->value_count + args->operand_count + 1);
-    *out = annal__zalloc(room * sizeof **out);
+    *out = must_zalloc(room * sizeof **out);
     *out_count = 0;
-    if (*out == NULL)
-        return fail_storage("read the command line: out of memory");
     for (int at = 0; (text = args_next(args, name, &at)) != NULL;)
         (*out)[(*out_count)++] = annal_slice_of(text);
-    return 0;
 }
 
 /* ---- Groups of options ---- */

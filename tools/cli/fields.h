@@ -153,9 +153,9 @@ int fields_choice(const struct args *args, const char *name);
 /* Return the text of an option or operand; empty if it was not given. */
 annal_slice fields_text(const struct args *args, const char *name);
 
-/* Read all values of a list. Their texts belong to args; the caller frees *out with annal__free().
- * Returns 0 or an exit status. */
-int fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count);
+/* Read all values of a list. Their texts belong to args; the caller frees *out with
+ * annal__free(). */
+void fields_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count);
 
 /* Limits for SQL of users. fields_limits() returns --timeout, --memory and --temp; limits_usual has
  * the value of each option that was not given. */

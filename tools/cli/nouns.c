@@ -12,9 +12,9 @@
  *     by the names of noun and verb. Verbs of users have no code.
  */
 #include "index/sys/pack.h"
+#include "tools/cli/must.h"
 #include "tools/cli/verbs.h"
 
-#include "journal/base/alloc.h"
 #include "journal/base/default_store.h"
 #include "tools/cli/out.h"
 
@@ -55,8 +55,8 @@ static struct field *fields_of(const annal_field *from)
     size_t count = 0;
     while (from[count].kind != ANNAL_FIELD_END)
         count++;
-    struct field *fields = annal__zalloc((count + 1) * sizeof *fields);
-    for (size_t i = 0; fields != NULL && i < count; i++)
+    struct field *fields = must_zalloc((count + 1) * sizeof *fields);
+    for (size_t i = 0; i < count; i++)
         fields[i] = (struct field){
             .option = {.name = from[i].name,
                        .value = from[i].value,
@@ -89,8 +89,8 @@ static struct command *verbs_of(const annal_noun *noun, bool has_code)
     size_t count = 0;
     while (from[count].name != NULL)
         count++;
-    struct command *verbs = annal__zalloc((count + 1) * sizeof *verbs);
-    for (size_t i = 0; verbs != NULL && i < count; i++) {
+    struct command *verbs = must_zalloc((count + 1) * sizeof *verbs);
+    for (size_t i = 0; i < count; i++) {
         verbs[i] = (struct command){.name = from[i].name,
                                     .summary = from[i].summary,
                                     .about = from[i].about,
@@ -100,8 +100,6 @@ static struct command *verbs_of(const annal_noun *noun, bool has_code)
                                     .session = from[i].session,
                                     .said = from[i].said,
                                     .sql = from[i].sql};
-        if (verbs[i].fields == NULL)
-            return NULL;
         if (verbs[i].sql != NULL)
             verbs[i].run = verb_select;
         else if (verbs[i].type != NULL)
@@ -147,11 +145,8 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
     const annal_noun *from = annal_pack_nouns(pack);
     while (from[count].name != NULL)
         count++;
-    said = annal__zalloc(sizeof *said);
-    if (said != NULL)
-        said->nouns = annal__zalloc((count + 1) * sizeof *said->nouns);
-    if (said == NULL || said->nouns == NULL)
-        return ANNAL_ERR_NOMEM;
+    said = must_zalloc(sizeof *said);
+    said->nouns = must_zalloc((count + 1) * sizeof *said->nouns);
     said->pack = pack;
     for (size_t i = 0; i < count; i++) {
         if (file != NULL && is_taken(*(struct said **)arg, from[i].name))
@@ -162,8 +157,6 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
                               .pack = annal__pack_name(pack),
                               .of_user = file != NULL,
                               .verbs = verbs_of(&from[i], file == NULL)};
-        if (noun->verbs == NULL)
-            return ANNAL_ERR_NOMEM;
     }
     while (*last != NULL)
         last = &(*last)->next;
@@ -209,11 +202,11 @@ bool noun_is_on(const struct noun *noun)
     char line[256];
     bool on = noun->pack == NULL || noun->of_user;
     FILE *enabled = NULL;
-    if (!on &&
-        annal__default_store_place(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) >=
-            0 &&
-        annal__buf_printf(&path, "/packs/enabled") >= 0 && annal__buf_cstr(&path) != NULL)
+    if (!on && annal__default_store_place(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"),
+                                          &path) >= 0) {
+        must_printf(&path, "/packs/enabled");
         enabled = fopen(path.ptr, "re");
+    }
     while (!on && enabled != NULL && fgets(line, sizeof line, enabled) != NULL) {
         const char *name = line + strspn(line, " \t");
         size_t len = strlen(noun->pack);

@@ -118,8 +118,7 @@ struct column {
 
 struct table;
 
-/* Create a table. columns must remain valid as long as the table exists. Returns NULL if memory ran
- * out. */
+/* Create a table. columns must remain valid as long as the table exists. */
 struct table *table_new(enum out_format format, const struct column *columns, int count);
 
 /* Cut flexible columns to at most this many columns of text, even if stdout is not a terminal. */

@@ -2,6 +2,7 @@
 #include "tools/cli/progress.h"
 
 #include "journal/base/clock.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/visible.h"
 
@@ -30,8 +31,7 @@ static const char *short_name(struct buf *out, const char *name)
     for (len = out->len; len > DETAIL_BYTES || (len < out->len && (out->ptr[len] & 0xc0) == 0x80);)
         len--;
     out->len = len;
-    name = annal__buf_cstr(out);
-    return name == NULL ? "" : name;
+    return must_cstr(out);
 }
 
 static void draw(const struct progress *progress, uint64_t done, const char *detail)

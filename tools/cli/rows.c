@@ -4,6 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/hex.h"
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -72,22 +73,16 @@ void rows_count_cell(struct table *table, const annal_value *value)
 int rows_columns(void *arg, const annal_row *row)
 {
     struct rows *rows = arg;
-    rows->columns = annal__zalloc(row->count * sizeof *rows->columns);
-    rows->names = annal__zalloc(row->count * sizeof *rows->names);
-    rows->typed = annal__zalloc(row->count * sizeof *rows->typed);
-    if (rows->columns == NULL || rows->names == NULL || rows->typed == NULL)
-        return fail_storage("print the answer: out of memory");
+    rows->columns = must_zalloc(row->count * sizeof *rows->columns);
+    rows->names = must_zalloc(row->count * sizeof *rows->names);
+    rows->typed = must_zalloc(row->count * sizeof *rows->typed);
     rows->count = (int)row->count;
     for (size_t i = 0; i < row->count; i++) {
-        rows->names[i] = annal__strndup(row->names[i], strlen(row->names[i]));
-        if (rows->names[i] == NULL)
-            return fail_storage("print the answer: out of memory");
+        rows->names[i] = must_strndup(row->names[i], strlen(row->names[i]));
         rows->columns[i] =
             (struct column){.name = rows->names[i], .title = rows->names[i], .flexible = true};
     }
     rows->table = table_new(rows->format, rows->columns, rows->count);
-    if (rows->table == NULL)
-        return fail_storage("print the answer: out of memory");
     if (rows->unfold)
         table_unfold(rows->table);
     return 0;

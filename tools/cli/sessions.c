@@ -5,6 +5,7 @@
 #include "journal/base/slice.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <stdio.h>
@@ -17,15 +18,12 @@ struct collecting {
     struct session_list *list;
 };
 
-int sessions_add(struct session_list *list, annal_slice session, uint64_t journal_bytes)
+void sessions_add(struct session_list *list, annal_slice session, uint64_t journal_bytes)
 {
-    struct session_name *name = annal__array_add(&list->names, &list->count, sizeof *name);
-    if (name == NULL)
-        return fail_storage("list the sessions: out of memory");
+    struct session_name *name = must_array_add(&list->names, &list->count, sizeof *name);
     name->bytes = journal_bytes;
     snprintf(name->id, sizeof name->id, "%.*s", ANNAL_FMT(session));
     list->bytes += journal_bytes;
-    return 0;
 }
 
 /* Add a session that the store lists, unless its file is not a journal; an annal_session_fn. The
@@ -33,9 +31,9 @@ int sessions_add(struct session_list *list, annal_slice session, uint64_t journa
 static int add_listed(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     const struct collecting *collecting = arg;
-    if (annal__stray_is(collecting->store, session))
-        return 0;
-    return sessions_add(collecting->list, session, journal_bytes);
+    if (!annal__stray_is(collecting->store, session))
+        sessions_add(collecting->list, session, journal_bytes);
+    return 0;
 }
 
 static bool is_listed(const struct session_list *list, annal_slice session)
@@ -57,9 +55,7 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
             continue;
         if (annal_session_info_get(store, session, &info, &err) < 0)
             return fail_error(&err);
-        int exit_status = sessions_add(list, session, info.bytes);
-        if (exit_status != 0)
-            return exit_status;
+        sessions_add(list, session, info.bytes);
     }
     if (args->operand_count > 0)
         return 0;
@@ -84,7 +80,9 @@ static int add_if_below(void *arg, annal_slice session, uint64_t journal_bytes)
     bool below = false;
     for (size_t i = 0; i < list->count && !below; i++)
         below = is_below(session, annal_slice_of(list->names[i].id));
-    return below && !is_listed(list, session) ? sessions_add(list, session, journal_bytes) : 0;
+    if (below && !is_listed(list, session))
+        sessions_add(list, session, journal_bytes);
+    return 0;
 }
 
 int sessions_add_sub_agents(annal_store *store, struct session_list *list)
@@ -121,8 +119,7 @@ static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
     if (found->count == 0)
         snprintf(found->first, ARGS_ID_BYTES, "%.*s", ANNAL_FMT(session));
     if (found->count < CANDIDATES_SHOWN)
-        (void)annal__buf_printf(&found->list, "%s%.*s", found->count > 0 ? ", " : "",
-                                ANNAL_FMT(session));
+        must_printf(&found->list, "%s%.*s", found->count > 0 ? ", " : "", ANNAL_FMT(session));
     found->count++;
     return 0;
 }

@@ -18,8 +18,8 @@ struct session_list {
     uint64_t bytes; /* sum of the sizes of the sessions' journals, in bytes */
 };
 
-/* Add a session. Returns 0 or an exit status. */
-int sessions_add(struct session_list *list, annal_slice session, uint64_t journal_bytes);
+/* Add a session. */
+void sessions_add(struct session_list *list, annal_slice session, uint64_t journal_bytes);
 
 /* Add the sessions that are operands; without operands, all sessions of the store. Returns 0 or an
  * exit status. */

@@ -9,6 +9,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
 #include "journal/base/json_halves.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/width.h"
 
@@ -40,19 +41,13 @@ struct table {
 
 struct table *table_new(enum out_format format, const struct column *columns, int count)
 {
-    struct table *table = annal__zalloc(sizeof *table);
-    if (table == NULL)
-        return NULL;
+    struct table *table = must_zalloc(sizeof *table);
     table->format = format;
     table->columns = columns;
     table->count = count;
-    table->cells = annal__zalloc((size_t)count * sizeof *table->cells);
-    table->held = annal__zalloc((size_t)count * ROWS_HELD * sizeof *table->held);
-    table->widths = annal__zalloc((size_t)count * sizeof *table->widths);
-    if (table->cells == NULL || table->held == NULL || table->widths == NULL) {
-        table_free(table);
-        return NULL;
-    }
+    table->cells = must_zalloc((size_t)count * sizeof *table->cells);
+    table->held = must_zalloc((size_t)count * ROWS_HELD * sizeof *table->held);
+    table->widths = must_zalloc((size_t)count * sizeof *table->widths);
     if (format == OUT_CSV) {
         for (int i = 0; i < count; i++)
             printf("%s%s", i > 0 ? "," : "", columns[i].name);
@@ -135,16 +130,16 @@ static void add_csv(struct table *table, annal_slice text)
         quote = quote || strchr(",\"\r\n", text.ptr[i]) != NULL;
     size_t before = table->row.len;
     if (!quote)
-        (void)annal__buf_append_slice(&table->row, text);
+        must_append_slice(&table->row, text);
     else
-        (void)annal__buf_append(&table->row, "\"", 1);
+        must_append_text(&table->row, "\"");
     for (size_t i = 0; quote && i < text.len; i++) {
         if (text.ptr[i] == '"')
-            (void)annal__buf_append(&table->row, "\"", 1);
-        (void)annal__buf_append(&table->row, text.ptr + i, 1);
+            must_append_text(&table->row, "\"");
+        must_append(&table->row, text.ptr + i, 1);
     }
     if (quote)
-        (void)annal__buf_append(&table->row, "\"", 1);
+        must_append_text(&table->row, "\"");
     annal__json_text_mend_halves(table->row.ptr + before, table->row.len - before);
 }
 
@@ -160,18 +155,18 @@ static void add(struct table *table, annal_slice text, enum cell_kind kind)
         add_plain(table, text);
     } else if (table->format == OUT_CSV) {
         if (table->at > 0)
-            (void)annal__buf_append(row, ",", 1);
+            must_append_text(row, ",");
         add_csv(table, text);
     } else {
-        (void)annal__buf_append(row, table->at > 0 ? "," : "{", 1);
-        (void)annal__json_quote(row, annal_slice_of(table->columns[table->at].name));
-        (void)annal__buf_append(row, ":", 1);
+        must_append(row, table->at > 0 ? "," : "{", 1);
+        must_quote(row, annal_slice_of(table->columns[table->at].name));
+        must_append_text(row, ":");
         if (kind == CELL_NULL)
-            (void)annal__buf_append(row, "null", 4);
+            must_append_text(row, "null");
         else if (kind == CELL_RAW)
-            (void)annal__buf_append_slice(row, text);
+            must_append_slice(row, text);
         else
-            (void)annal__json_quote(row, text);
+            must_quote(row, text);
     }
     table->at++;
 }
@@ -374,26 +369,25 @@ static void print_unfolded(struct table *table, char **cells)
 static void begin_aligned(struct table *table)
 {
     int columns = out_columns();
-    char **titles = annal__zalloc((size_t)table->count * sizeof *titles);
+    char **titles = must_zalloc((size_t)table->count * sizeof *titles);
     table->begun = true;
     table->cut = columns > 0 || table->limit > 0;
     table->unfold = measure(table, columns) > columns && columns > 0 && table->unfold;
-    int *whole = annal__zalloc((size_t)table->count * sizeof *whole);
-    if (whole != NULL)
-        memcpy(whole, table->widths, (size_t)table->count * sizeof *whole);
-    if (columns > 0 && whole != NULL)
+    int *whole = must_zalloc((size_t)table->count * sizeof *whole);
+    memcpy(whole, table->widths, (size_t)table->count * sizeof *whole);
+    if (columns > 0)
         fit(table, columns, whole);
     annal__free(whole);
-    for (int i = 0; titles != NULL && i < table->count; i++)
-        titles[i] = annal__strndup(table->columns[i].title ? table->columns[i].title : "",
-                                   table->columns[i].title ? strlen(table->columns[i].title) : 0);
-    if (titles != NULL && !table->unfold) {
+    for (int i = 0; i < table->count; i++)
+        titles[i] = must_strndup(table->columns[i].title ? table->columns[i].title : "",
+                                 table->columns[i].title ? strlen(table->columns[i].title) : 0);
+    if (!table->unfold) {
         out_style("1");
         print_aligned(table, titles);
         out_style("0");
         fputc('\n', stdout);
     }
-    for (int i = 0; titles != NULL && i < table->count; i++)
+    for (int i = 0; i < table->count; i++)
         annal__free(titles[i]);
     annal__free(titles);
 }
@@ -431,7 +425,7 @@ void table_row(struct table *table)
     char **cells = table->held + table->rows * table->count;
     for (int i = 0; i < table->count; i++) {
         struct buf *cell = &table->cells[i];
-        cells[i] = annal__strndup(cell->len > 0 ? cell->ptr : "", cell->len);
+        cells[i] = must_strndup(cell->len > 0 ? cell->ptr : "", cell->len);
         annal__buf_clear(cell);
     }
     table->rows++;

@@ -22,10 +22,15 @@
 /* path of the partial file for the signal handler, which can use nothing else; or NULL */
 static char *volatile unfinished_now;
 
-static void on_signal(int number)
+void target_remove_unfinished(void)
 {
     if (unfinished_now != NULL)
         (void)unlink(unfinished_now);
+}
+
+static void on_signal(int number)
+{
+    target_remove_unfinished();
     /* this handler is removed when it is called, so the signal now ends the process */
     raise(number);
 }

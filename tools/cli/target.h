@@ -39,6 +39,9 @@ void target_aside_done(struct aside *aside);
 /* Make the directories above a file, with mode 0700. Return false, with errno, on failure. */
 bool target_make_parents(char *path);
 
+/* Remove the partial file that this process is writing, if any, because the process ends. */
+void target_remove_unfinished(void);
+
 /* ---- Redirected output ---- */
 
 struct target {

@@ -7,6 +7,7 @@
 #include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/decider.h"
+#include "tools/cli/must.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
@@ -39,37 +40,26 @@ static struct verb_member *find_member(const struct verb_call *call, const char 
 static struct verb_member *add_member(struct verb_call *call, const char *to)
 {
     struct verb_member *member =
-        annal__array_add(&call->members, &call->member_count, sizeof *member);
-    if (member == NULL)
-        return NULL;
-    member->to = annal__strndup(to, strlen(to));
-    if (member->to != NULL)
-        return member;
-    call->member_count--;
-    return NULL;
+        must_array_add(&call->members, &call->member_count, sizeof *member);
+    member->to = must_strndup(to, strlen(to));
+    return member;
 }
 
-int verb_set(struct verb_call *call, const char *to, annal_slice json)
+void verb_set(struct verb_call *call, const char *to, annal_slice json)
 {
     struct verb_member *member = find_member(call, to);
     if (member == NULL)
         member = add_member(call, to);
-    if (member == NULL)
-        return fail_storage("set the member '%s' of the event: out of memory", to);
     annal__buf_clear(&member->json);
-    if (annal__buf_append_slice(&member->json, json) < 0)
-        return fail_storage("set the member '%s' of the event: out of memory", to);
-    return 0;
+    must_append_slice(&member->json, json);
 }
 
-int verb_set_text(struct verb_call *call, const char *to, annal_slice text)
+void verb_set_text(struct verb_call *call, const char *to, annal_slice text)
 {
     struct buf json = {0};
-    int exit_status = annal__json_quote(&json, text) < 0
-                          ? fail_storage("set the member '%s' of the event: out of memory", to)
-                          : verb_set(call, to, annal__buf_slice(&json));
+    must_quote(&json, text);
+    verb_set(call, to, annal__buf_slice(&json));
     annal__buf_done(&json);
-    return exit_status;
 }
 
 annal_slice verb_member(const struct verb_call *call, const char *to)
@@ -99,12 +89,12 @@ static const char *below(const char *to, const char *prefix, size_t len)
 
 /* Append the members whose path begins with prefix as an object. Members with the same next part of
  * the path form one object inside. */
-static annal_status write_object(const struct verb_call *call, const char *prefix, size_t len,
-                                 struct buf *out)
+static void write_object(const struct verb_call *call, const char *prefix, size_t len,
+                         struct buf *out)
 {
-    annal_status status = annal__buf_append(out, "{", 1);
     bool is_first = true;
-    for (size_t i = 0; status == ANNAL_OK && i < call->member_count; i++) {
+    must_append_text(out, "{");
+    for (size_t i = 0; i < call->member_count; i++) {
         const char *name = below(call->members[i].to, prefix, len);
         if (name == NULL)
             continue;
@@ -117,18 +107,16 @@ static annal_status write_object(const struct verb_call *call, const char *prefi
         if (seen)
             continue;
         if (!is_first)
-            status = annal__buf_append(out, ",", 1);
+            must_append_text(out, ",");
         is_first = false;
-        if (status == ANNAL_OK)
-            status = annal__json_quote(out, (annal_slice){name, head});
-        if (status == ANNAL_OK)
-            status = annal__buf_append(out, ":", 1);
-        if (status == ANNAL_OK && name[head] == '.')
-            status = write_object(call, call->members[i].to, len + head + 1, out);
-        else if (status == ANNAL_OK)
-            status = annal__buf_append_slice(out, annal__buf_slice(&call->members[i].json));
+        must_quote(out, (annal_slice){name, head});
+        must_append_text(out, ":");
+        if (name[head] == '.')
+            write_object(call, call->members[i].to, len + head + 1, out);
+        else
+            must_append_slice(out, annal__buf_slice(&call->members[i].json));
     }
-    return status == ANNAL_OK ? annal__buf_append(out, "}", 1) : status;
+    must_append_text(out, "}");
 }
 
 /* ---- The call ---- */
@@ -143,7 +131,7 @@ static int read_fields(struct verb_call *call)
             continue;
         exit_status = verb_field_json(call->args, field, &json);
         if (exit_status == 0 && json.len > 0)
-            exit_status = verb_set(call, field->to, annal__buf_slice(&json));
+            verb_set(call, field->to, annal__buf_slice(&json));
     }
     annal__buf_done(&json);
     return exit_status;
@@ -207,15 +195,12 @@ annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, siz
 annal_status verb_try(struct verb_call *call, annal_error *err)
 {
     struct buf data = {0};
-    annal_status status = write_object(call, "", 0, &data);
-    if (status < 0)
-        annal__fail(err, status, "write the data of the event: out of memory");
+    write_object(call, "", 0, &data);
     const annal_draft draft = {.type = annal_slice_of(call->type),
                                .data = annal__buf_slice(&data),
                                .id = annal_slice_of(args_get(call->args, "event-id")),
                                .cause = annal_slice_of(args_get(call->args, "cause"))};
-    if (status == ANNAL_OK)
-        status = verb_try_all(call, &draft, 1, err);
+    annal_status status = verb_try_all(call, &draft, 1, err);
     annal__buf_done(&data);
     return status;
 }
@@ -370,9 +355,7 @@ static int read_param(const struct args *args, const struct field *field, struct
     *out = (annal_value){.kind = ANNAL_VALUE_NULL};
     if (exit_status != 0 || json->len == 0)
         return exit_status;
-    const char *text = annal__buf_cstr(json);
-    if (text == NULL)
-        return fail_storage("read the command line: out of memory");
+    const char *text = must_cstr(json);
     *out = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(json)};
     if (text[0] == '"')
         exit_status = unquote(json, &out->bytes);

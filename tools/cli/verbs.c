@@ -2,8 +2,8 @@
 /* Converts words of the command line to members of an event's data. */
 #include "tools/cli/verbs.h"
 
-#include "journal/base/alloc.h"
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verb_data.h"
 #include "tools/cli/whole_file.h"
@@ -22,29 +22,28 @@ const struct option verb_common[] = {
 
 int verb_session_id(const struct args *args, const char *template, char *out, size_t size)
 {
-    struct buf id = {.limit = 4096};
-    annal_status status = ANNAL_OK;
+    struct buf id = {0};
     bool missing = false;
-    while (*template != '\0' && status == ANNAL_OK && !missing) {
+    while (*template != '\0' && !missing) {
         char name[NAME_BYTES];
         size_t len = strcspn(template, "{");
-        status = annal__buf_append(&id, template, len);
+        must_append(&id, template, len);
         template += len;
-        if (*template == '\0' || status < 0)
+        if (*template == '\0')
             break;
         len = strcspn(template, "}");
         snprintf(name, sizeof name, "%.*s", (int)len - 1, template + 1);
         const char *text = args_get(args, name);
         missing = text == NULL;
         if (text != NULL)
-            status = annal__buf_append(&id, text, strlen(text));
+            must_append_text(&id, text);
         template += len + 1;
         if (missing)
             fail_usage("required option --%s is missing", name);
     }
     annal_slice session = annal__buf_slice(&id);
     int exit_status = missing ? EXIT_USAGE : 0;
-    if (exit_status == 0 && (status < 0 || annal_session_id_check(session, NULL) < 0))
+    if (exit_status == 0 && annal_session_id_check(session, NULL) < 0)
         exit_status = fail_usage("'%.*s' is not a valid session id: use 1 to %d of A-Z a-z 0-9 . _ "
                                  "-, and neither . nor - at the beginning",
                                  (int)(session.len < 100 ? session.len : 100), session.ptr,
@@ -76,8 +75,7 @@ static int quote(struct buf *json, annal_slice text, const char *name)
     if (!annal__json_is_utf8(text))
         return fail_refused(
             "the value of %s is not valid UTF-8, so the value cannot be stored unchanged", name);
-    if (annal__json_quote(json, text) < 0)
-        return fail_storage("read the value of %s: out of memory", name);
+    must_quote(json, text);
     return 0;
 }
 
@@ -109,8 +107,8 @@ static int add_json(const char *name, const char *text, struct buf *json)
     int exit_status = 0;
     if (is_file)
         exit_status = verb_read_file(text[0] == '@' ? text + 1 : text, json);
-    else if (annal__buf_append(json, text, strlen(text)) < 0)
-        exit_status = fail_storage("read the value of %s: out of memory", name);
+    else
+        must_append_text(json, text);
     if (exit_status == 0 && !is_json(annal__buf_slice(json)))
         exit_status =
             is_file ? fail_refused("%s: the file '%s' does not contain a JSON value", name, text)
@@ -128,8 +126,7 @@ static int add_number(const char *name, const char *text, struct buf *json)
                      text[strspn(text, "+-.0123456789eE")] == '\0' && is_json(annal_slice_of(text));
     if (!is_number)
         return fail_usage("%s needs a number, not '%s'", name, text);
-    if (annal__buf_append(json, text, strlen(text)) < 0)
-        return fail_storage("read the value of %s: out of memory", name);
+    must_append_text(json, text);
     return 0;
 }
 
@@ -149,14 +146,13 @@ static int add_list(const struct args *args, const char *called, const char *nam
 {
     int exit_status = 0;
     const char *text;
-    bool failed = annal__buf_append(json, "[", 1) < 0;
+    must_append_text(json, "[");
     for (int at = 0; exit_status == 0 && (text = args_next(args, called, &at)) != NULL;) {
-        failed = failed || (json->len > 1 && annal__buf_append(json, ",", 1) < 0);
+        must_append_text(json, json->len > 1 ? "," : "");
         exit_status = quote(json, annal_slice_of(text), name);
     }
-    failed = failed || annal__buf_append(json, "]", 1) < 0;
-    return exit_status == 0 && failed ? fail_storage("read the value of %s: out of memory", name)
-                                      : exit_status;
+    must_append_text(json, "]");
+    return exit_status;
 }
 
 int verb_field_json(const struct args *args, const struct field *field, struct buf *json)
@@ -167,8 +163,7 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
     bool flag = field->kind == FIELD_FLAG && args_has(args, called);
     annal__buf_clear(json);
     if (text == NULL && !flag) {
-        if (field->preset != NULL && annal__buf_printf(json, "%s", field->preset) < 0)
-            return fail_storage("read the command line: out of memory");
+        must_append_text(json, field->preset != NULL ? field->preset : "");
         return 0;
     }
     snprintf(name, sizeof name, "%s%s", field->option.name != NULL ? "--" : "", called);
@@ -182,9 +177,8 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
     case FIELD_JSON:
         return add_json(name, text, json);
     case FIELD_FLAG:
-        return annal__buf_append(json, "true", 4) < 0
-                   ? fail_storage("read the command line: out of memory")
-                   : 0;
+        must_append_text(json, "true");
+        return 0;
     case FIELD_LIST:
         return add_list(args, called, name, json);
     case FIELD_TIME:

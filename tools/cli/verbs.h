@@ -127,10 +127,9 @@ int verb_open(struct verb_call *call, const struct args *args);
 int verb_need_pack(const struct verb_call *call, const char *pack);
 
 /* Set the member `to` of the event's data: verb_set() to a JSON value, verb_set_text() to a string.
- * An earlier value is replaced. "run.id" is a member of the object "run". Returns 0 or an exit
- * status. */
-int verb_set(struct verb_call *call, const char *to, annal_slice json);
-int verb_set_text(struct verb_call *call, const char *to, annal_slice text);
+ * An earlier value is replaced. "run.id" is a member of the object "run". */
+void verb_set(struct verb_call *call, const char *to, annal_slice json);
+void verb_set_text(struct verb_call *call, const char *to, annal_slice text);
 
 /* Return the current value of the member `to` of the event's data as JSON; empty if it is not set.
  * Valid until the member is set again. */

@@ -6,11 +6,11 @@
  * input, it syncs and acknowledges everything that it has read, so an event is never held back for
  * the next event. The four rules in appender.h say how each line is answered.
  */
-#include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "tools/append/appender.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 

@@ -29,11 +29,11 @@ static int64_t read_file(void *arg, char *bytes, size_t room, annal_error *err)
     return got;
 }
 
-static int set_number(struct verb_call *call, const char *to, uint64_t number)
+static void set_number(struct verb_call *call, const char *to, uint64_t number)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, number);
-    return verb_set(call, to, annal_slice_of(text));
+    verb_set(call, to, annal_slice_of(text));
 }
 
 static int put_stream(struct verb_call *call, int fd, annal_artifact_info *out_info)
@@ -44,12 +44,10 @@ static int put_stream(struct verb_call *call, int fd, annal_artifact_info *out_i
                                   out_info, &err) < 0)
         return fail_error(&err);
     snprintf(path, sizeof path, "artifacts/%s/%s.zst", out_info->session, out_info->sha256);
-    int exit_status = verb_set_text(call, "sha256", annal_slice_of(out_info->sha256));
-    if (exit_status == 0)
-        exit_status = set_number(call, "bytes", out_info->bytes);
-    if (exit_status == 0)
-        exit_status = verb_set_text(call, "path", annal_slice_of(path));
-    return exit_status;
+    verb_set_text(call, "sha256", annal_slice_of(out_info->sha256));
+    set_number(call, "bytes", out_info->bytes);
+    verb_set_text(call, "path", annal_slice_of(path));
+    return 0;
 }
 
 static int put_file(struct verb_call *call)
@@ -65,7 +63,7 @@ static int put_file(struct verb_call *call)
     int exit_status = put_stream(call, fd, &info);
     close(fd);
     if (exit_status == 0 && args_get(call->args, "name") == NULL)
-        exit_status = verb_set_text(call, "name", annal_slice_of(slash == NULL ? path : slash + 1));
+        verb_set_text(call, "name", annal_slice_of(slash == NULL ? path : slash + 1));
     return exit_status;
 }
 
@@ -149,9 +147,7 @@ static int ls(const struct args *args)
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0) {
         table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
-        if (table == NULL)
-            exit_status = fail_storage("list the artifacts: out of memory");
-        else if (annal_artifact_each(store, session, list_one, table, &err) < 0)
+        if (annal_artifact_each(store, session, list_one, table, &err) < 0)
             exit_status = fail_error(&err);
         table_free(table);
     }
@@ -174,8 +170,6 @@ static int sweep(const struct args *args)
     annal_artifact_sweep_options options = {.dry_run = args_has(args, "dry-run")};
     char removed[HUMAN_BYTES], bytes[HUMAN_BYTES];
     struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
-    if (table == NULL)
-        return fail_storage("sweep the artifacts: out of memory");
     options.fn = print_swept;
     options.arg = table;
     options.older_than_us = fields_age(args, "older-than");

@@ -2,6 +2,7 @@
 /* The verbs blame and log: what git answers, joined with what sessions wrote (tools/show/git). */
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/whole_file.h"
@@ -78,8 +79,7 @@ static int print_answer(const struct args *args, const char *rest, const annal_v
     int exit_status = store_open(args, OPEN_READ, 0, &answer.store);
     if (exit_status == EXIT_DONE)
         exit_status = catch_up_open(answer.store, NULL, &index);
-    if (exit_status == EXIT_DONE && annal__buf_printf(&sql, "%s%s", annal__sql_git_edits, rest) < 0)
-        exit_status = fail_storage("%s: out of memory", args->command->name);
+    must_printf(&sql, "%s%s", annal__sql_git_edits, rest);
     if (exit_status == EXIT_DONE) {
         const annal_sql_options options = {
             .params = params, .param_count = param_count, .columns = print_columns};
@@ -117,24 +117,22 @@ static void split(char *path, uint64_t *first, uint64_t *last)
 
 /* Find the name of the file in its repository, as "+++ b/NAME", and the commit of each line.
  * Without a repository, the name is the whole path. */
-static annal_status ask_about(char *path, struct buf *name, struct buf *commits)
+static void ask_about(char *path, struct buf *name, struct buf *commits)
 {
     char *base = strrchr(path, '/') + 1;
     const char *directory = base - 1 == path ? "/" : path;
     struct buf prefix = {0};
     const char *const blame[] = {"git", "-C", directory, "blame", "-l", "-s", "--", base, NULL};
     const char *const ask[] = {"git", "-C", directory, "rev-parse", "--show-prefix", NULL};
-    annal_status status = ANNAL_OK;
     base[-1] = '\0';
     if (ask_git(ask, &prefix)) {
-        status = annal__buf_printf(name, "+++ b/%.*s%s", (int)prefix.len - 1, prefix.ptr, base);
+        must_printf(name, "+++ b/%.*s%s", (int)prefix.len - 1, prefix.ptr, base);
         if (!ask_git(blame, commits))
             annal__buf_clear(commits);
     } else {
-        status = annal__buf_printf(name, "+++ b%s/%s", path, base);
+        must_printf(name, "+++ b%s/%s", path, base);
     }
     annal__buf_done(&prefix);
-    return status;
 }
 
 static int run_blame(const struct args *args)
@@ -147,8 +145,8 @@ static int run_blame(const struct args *args)
     split(given, &first, &last);
     if (realpath(given, path) == NULL || !whole_file_read(path, GIT_BYTES_MAX, &text))
         exit_status = fail_refused("blame: read '%s': %s", given, strerror(errno));
-    else if (ask_about(path, &name, &commits) < 0)
-        exit_status = fail_storage("blame: out of memory");
+    else
+        ask_about(path, &name, &commits);
     const annal_value params[] = {text_value(annal__buf_slice(&name)),
                                   text_value(annal__buf_slice(&text)),
                                   integer_value((int64_t)first), integer_value((int64_t)last),

@@ -36,9 +36,7 @@ static int list(const struct args *args)
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0) {
         struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, list_columns, 4);
-        if (table == NULL)
-            exit_status = fail_storage("list the cursors: out of memory");
-        else if (annal_tail_cursors(store, list_one, table, &err) < 0)
+        if (annal_tail_cursors(store, list_one, table, &err) < 0)
             exit_status = fail_error(&err);
         table_free(table);
     }
@@ -81,9 +79,7 @@ static int show(const struct args *args)
     int exit_status = store_open(args, OPEN_READ, 0, &show.store);
     if (exit_status == 0) {
         show.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, show_columns, 3);
-        if (show.table == NULL)
-            exit_status = fail_storage("print the cursor: out of memory");
-        else if (annal_tail_cursor_show(show.store, name, show_one, &show, &err) < 0)
+        if (annal_tail_cursor_show(show.store, name, show_one, &show, &err) < 0)
             exit_status = fail_error(&err);
         table_free(show.table);
     }

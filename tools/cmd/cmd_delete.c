@@ -4,6 +4,7 @@
 #include "snapshot/sys/delete.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cmd/wipe.h"
@@ -65,10 +66,8 @@ static int delete_all(const struct args *args, annal_store *store)
     int exit_status = EXIT_DONE;
     bool json = args->json;
     int64_t begun_us = annal__clock_monotonic_us();
-    annal_slice *deleted = annal__zalloc((size_t)args->operand_count * sizeof *deleted);
+    annal_slice *deleted = must_zalloc((size_t)args->operand_count * sizeof *deleted);
     size_t count = 0;
-    if (deleted == NULL)
-        return fail_storage("delete sessions: out of memory");
     for (int i = 0; i < args->operand_count && exit_status != EXIT_STORAGE; i++) {
         annal_error err = {0};
         annal_slice session = annal_slice_of(args->operands[i]);

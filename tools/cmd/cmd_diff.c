@@ -6,6 +6,7 @@
 #include "index/sys/pack.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
 #include "tools/report/report.h"
@@ -237,9 +238,7 @@ static int compare_sessions(const struct args *given)
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = sessions_collect(store, args, &list);
-    if (exit_status == 0 &&
-        annal__buf_printf(&ids, "[\"%s\",\"%s\"]", args->operands[0], args->operands[1]) < 0)
-        exit_status = fail_storage("compare the sessions: out of memory");
+    must_printf(&ids, "[\"%s\",\"%s\"]", args->operands[0], args->operands[1]);
     scope.sessions = annal__buf_slice(&ids);
     if (exit_status == 0)
         exit_status = catch_up_open(store, &list, &index);

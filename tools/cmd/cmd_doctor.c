@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/databases.h"
-#include "journal/base/buf.h"
 #include "journal/base/lock_holder.h"
 #include "journal/base/slice.h"
 #include "journal/sys/inspect.h"
@@ -8,6 +7,7 @@
 #include "journal/sys/seam.h"
 #include "snapshot/sys/snapshot.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cmd/disk_probe.h"
@@ -91,11 +91,9 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
 static int store_version(const char *store)
 {
     struct buf path = {0};
-    FILE *file = NULL;
     int version = 1;
-    if (annal__buf_printf(&path, "%s/locks/version", store) == ANNAL_OK &&
-        annal__buf_cstr(&path) != NULL)
-        file = fopen(path.ptr, "re");
+    must_printf(&path, "%s/locks/version", store);
+    FILE *file = fopen(path.ptr, "re");
     if (file != NULL && fscanf(file, "%d", &version) != 1)
         version = 1;
     if (file != NULL)
@@ -437,12 +435,12 @@ static void check_watch(struct doctor *doctor)
     struct buf imports = {0};
     char name[HOLDER_BYTES], since[ANNAL_TIME_BYTES];
     const char *store = annal_store_path(doctor->store);
+    must_printf(&imports, "%s/imports.jsonl", store);
     if (watcher_find(store, &watcher)) {
         annal_time_format(watcher.since_us, since);
         tell(doctor, "watch", NULL, "%s watches the logs of agents, since %s",
              annal__lock_holder_name(watcher.pid, name), since);
-    } else if (annal__buf_printf(&imports, "%s/imports.jsonl", store) >= 0 &&
-               annal__buf_cstr(&imports) != NULL && access(imports.ptr, F_OK) == 0) {
+    } else if (access(imports.ptr, F_OK) == 0) {
         tell(doctor, "watch", NULL, "no process watches the logs of agents: run 'annal watch'");
     }
     annal__buf_done(&imports);
@@ -460,9 +458,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     /* check the index before its first use, which would rebuild a damaged one */
     if (status == ANNAL_OK)
         status = annal__maintain_prove(index, NULL, 0, false, tell_damaged, doctor, err);
-    if (status == ANNAL_OK &&
-        (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(doctor->store)) < 0 ||
-         annal__buf_cstr(&path) == NULL || stat(path.ptr, &info) != 0)) {
+    must_printf(&path, "%s/sessions.db", annal_store_path(doctor->store));
+    if (status == ANNAL_OK && stat(path.ptr, &info) != 0) {
         tell(doctor, "index", NULL, "it was missing, and was built from the journals");
     } else if (status == ANNAL_OK) {
         status = annal_index_lag_each(index, (annal_slice){0}, add_lag, &lag, err);
@@ -508,11 +505,9 @@ static struct leftovers count_files(const struct doctor *doctor, const char *dir
     struct buf path = {0};
     struct stat info;
     struct timespec now;
-    DIR *dir = NULL;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (annal__buf_printf(&path, "%s/%s", annal_store_path(doctor->store), directory) == ANNAL_OK &&
-        annal__buf_cstr(&path) != NULL)
-        dir = opendir(path.ptr);
+    must_printf(&path, "%s/%s", annal_store_path(doctor->store), directory);
+    DIR *dir = opendir(path.ptr);
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
         if (fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
             !S_ISREG(info.st_mode))

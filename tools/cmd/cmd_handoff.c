@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/alloc.h"
 #include "journal/base/sha256.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
@@ -67,24 +67,21 @@ static int find_target(struct handoff *handoff)
 }
 
 /* Find the directory below which the agent keeps its files. */
-static annal_status find_base(struct handoff *handoff)
+static void find_base(struct handoff *handoff)
 {
     size_t at = 0;
-    annal_status status = ANNAL_OK;
-    for (annal_slice word; status >= 0 && handoff->base.len == 0 &&
-                           (word = importer_word(&handoff->target, "base", &at)).len > 0;) {
+    for (annal_slice word;
+         handoff->base.len == 0 && (word = importer_word(&handoff->target, "base", &at)).len > 0;) {
         char name[64];
         const char *slash = memchr(word.ptr, '/', word.len);
         size_t len = slash != NULL ? (size_t)(slash - word.ptr) : word.len;
         snprintf(name, sizeof name, "%.*s", (int)len - 1, word.ptr + 1);
         const char *value = getenv(word.ptr[0] == '$' ? name : "HOME");
         if (value != NULL && value[0] == '/')
-            status = annal__buf_printf(&handoff->base, "%s%.*s/", value, (int)(word.len - len),
-                                       word.ptr + len);
+            must_printf(&handoff->base, "%s%.*s/", value, (int)(word.len - len), word.ptr + len);
     }
-    if (handoff->base.len == 0 && status >= 0)
-        status = annal__buf_printf(&handoff->base, "%s/", handoff->here);
-    return status;
+    if (handoff->base.len == 0)
+        must_printf(&handoff->base, "%s/", handoff->here);
 }
 
 /* Read the file in "-- reads:", if it exists. Return the exit status. */
@@ -94,10 +91,8 @@ static int read_beside(struct handoff *handoff)
     struct buf path = {0};
     annal_slice name = importer_word(&handoff->target, "reads", &at);
     int exit_status = EXIT_DONE;
-    if (name.len > 0 &&
-        annal__buf_printf(&path, "%.*s%.*s", ANNAL_FMT(annal__buf_slice(&handoff->base)),
-                          ANNAL_FMT(name)) >= 0 &&
-        annal__buf_cstr(&path) != NULL && access(path.ptr, F_OK) == 0)
+    must_printf(&path, "%.*s%.*s", ANNAL_FMT(annal__buf_slice(&handoff->base)), ANNAL_FMT(name));
+    if (name.len > 0 && access(path.ptr, F_OK) == 0)
         exit_status = read_text(path.ptr, &handoff->file);
     annal__buf_done(&path);
     return exit_status;
@@ -109,9 +104,8 @@ static int read_beside(struct handoff *handoff)
 static int begin_file(struct handoff *handoff, annal_slice name)
 {
     struct stat st;
-    if (annal__buf_append_slice(&handoff->path, name) < 0 ||
-        annal__buf_cstr(&handoff->path) == NULL)
-        return fail_storage("handoff: out of memory");
+    must_append_slice(&handoff->path, name);
+    must_cstr(&handoff->path);
     if (lstat(handoff->path.ptr, &st) == 0)
         return fail_refused("handoff: '%s' exists, and is not replaced; --to-path FILE writes to "
                             "another file",
@@ -129,14 +123,13 @@ static int use_row(struct handoff *handoff, const annal_row *row)
     annal_slice what = row->values[0].bytes, text = row->values[2].bytes;
     if (annal__slice_is(what, "left") && row->values[1].integer > 0) {
         say("left out: %.*s (%" PRIi64 ")", ANNAL_FMT(text), row->values[1].integer);
-        return annal__buf_printf(&handoff->left, "%s{\"n\":%" PRIi64 ",\"what\":\"%.*s\"}",
-                                 handoff->left.len > 0 ? "," : "", row->values[1].integer,
-                                 ANNAL_FMT(text));
+        must_printf(&handoff->left, "%s{\"n\":%" PRIi64 ",\"what\":\"%.*s\"}",
+                    handoff->left.len > 0 ? "," : "", row->values[1].integer, ANNAL_FMT(text));
     }
     if (annal__slice_is(what, "path"))
         return begin_file(handoff, text);
     if (annal__slice_is(what, "resume"))
-        return annal__buf_append_slice(&handoff->resume, text);
+        must_append_slice(&handoff->resume, text);
     if (annal__slice_is(what, "id"))
         snprintf(handoff->id, sizeof handoff->id, "%.*s", ANNAL_FMT(text));
     if (!annal__slice_is(what, "line") || handoff->path.len == 0)
@@ -149,8 +142,7 @@ static int use_row(struct handoff *handoff, const annal_row *row)
 static int take_row(void *arg, const annal_row *row)
 {
     struct handoff *handoff = arg;
-    int status = use_row(handoff, row);
-    handoff->exit_status = status < 0 ? fail_storage("handoff: out of memory") : status;
+    handoff->exit_status = use_row(handoff, row);
     return handoff->exit_status != EXIT_DONE ? ROWS_STOP : 0;
 }
 
@@ -222,9 +214,7 @@ static int write_session(struct handoff *handoff, annal_index *index, annal_valu
     struct buf sql = {0};
     annal__sha256_of(handoff->directory, strlen(handoff->directory), digest);
     annal__sha256_text(digest, hash);
-    if (annal__buf_printf(&sql, "%s\n%.*s", annal__sql_handoff_conversation,
-                          ANNAL_FMT(handoff->target.sql)) < 0)
-        return fail_storage("handoff: out of memory");
+    must_printf(&sql, "%s\n%.*s", annal__sql_handoff_conversation, ANNAL_FMT(handoff->target.sql));
     const annal_value params[] = {session,
                                   string_value(handoff->id),
                                   string_value(handoff->directory),
@@ -253,11 +243,12 @@ static int run(const struct args *args)
     annal_session_info info;
     annal_error err = {0};
     int exit_status = find_target(&handoff);
-    if (exit_status == EXIT_DONE &&
-        (getcwd(handoff.here, PATH_MAX) == NULL || find_base(&handoff) < 0))
+    if (exit_status == EXIT_DONE && getcwd(handoff.here, PATH_MAX) == NULL)
         exit_status = fail_storage("handoff: the current directory: %s", strerror(errno));
-    if (exit_status == EXIT_DONE)
+    if (exit_status == EXIT_DONE) {
+        find_base(&handoff);
         exit_status = read_beside(&handoff);
+    }
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     const annal_value session = text_value(fields_text(args, "SESSION"));

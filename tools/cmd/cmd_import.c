@@ -3,6 +3,7 @@
 #include "journal/base/buf.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/progress.h"
@@ -79,7 +80,7 @@ static int fail_kind(const char *kind)
 {
     struct buf kinds = {0};
     for (size_t i = 0; importer_texts[i].kind != NULL; i++)
-        (void)annal__buf_printf(&kinds, "%s, ", importer_texts[i].kind);
+        must_printf(&kinds, "%s, ", importer_texts[i].kind);
     int exit_status = fail_usage("importer '%s' does not exist: use %.*sauto, or a file NAME.sql",
                                  kind, (int)kinds.len, kinds.ptr);
     annal__buf_done(&kinds);
@@ -100,9 +101,8 @@ static int choose_importer(const char *kind, struct buf *sql, struct buf *name,
         return importer_find(kind, out_importer) ? EXIT_DONE : fail_kind(kind);
     const char *slash = strrchr(kind, '/');
     const char *base = slash != NULL ? slash + 1 : kind;
-    if (annal__buf_append(name, base, strlen(base) - 4) < 0)
-        return fail_storage("find the importer: out of memory");
-    out_importer->kind = annal__buf_cstr(name);
+    must_append(name, base, strlen(base) - 4);
+    out_importer->kind = must_cstr(name);
     return read_importer(kind, sql, out_importer);
 }
 
@@ -235,8 +235,6 @@ static int print_places(struct work *work, const struct logs *logs, const size_t
     };
     size_t log = 0;
     struct table *table = table_new(work->args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
-    if (table == NULL)
-        return fail_storage("list the places of logs: out of memory");
     for (size_t i = 0; i < work->places.count; i++) {
         char shown[HUMAN_BYTES];
         struct stat st;
@@ -328,9 +326,9 @@ static void note_unreadable(struct work *work, const struct import_report *repor
     char lines[HUMAN_BYTES], first[HUMAN_BYTES];
     work->unreadable += report->unreadable;
     if (report->unreadable > 0)
-        (void)!annal__buf_printf(&work->damaged, "  %s in '%s', the first is line %s\n",
-                                 human_count(lines, report->unreadable), work->path,
-                                 human_count(first, report->first_unreadable));
+        must_printf(&work->damaged, "  %s in '%s', the first is line %s\n",
+                    human_count(lines, report->unreadable), work->path,
+                    human_count(first, report->first_unreadable));
 }
 
 static void print_report(struct work *work, const struct import_report *report)
@@ -409,13 +407,13 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     exit_status = unknown > exit_status ? unknown : exit_status;
     if (status < 0)
         exit_status = fail_error(&err);
-    *out_end = report.store_failed || status == ANNAL_ERR_NOMEM;
+    *out_end = report.store_failed;
     work->bytes += log->bytes;
     import_report_done(&report);
     return exit_status;
 }
 
-static int begin_table(struct work *work)
+static void begin_table(struct work *work)
 {
     static const struct column columns[] = {
         {.name = "file", .title = "FILE", .flexible = true, .cut_left = true},
@@ -428,10 +426,8 @@ static int begin_table(struct work *work)
     };
     /* no table of the imported logs: if the places of agents were searched, people have already
      * seen a table of the logs found there */
-    if (work->args->json || work->finds)
-        return EXIT_DONE;
-    work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
-    return work->table == NULL ? fail_storage("import logs: out of memory") : EXIT_DONE;
+    if (!work->args->json && !work->finds)
+        work->table = table_new(OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
 }
 
 static void end_table(struct work *work)
@@ -477,8 +473,9 @@ static int compare_logs(const void *left, const void *right)
 static int import_logs(struct work *work, const struct logs *logs)
 {
     annal_error err = {0};
-    int exit_status = begin_table(work);
-    bool end = exit_status != EXIT_DONE;
+    int exit_status = EXIT_DONE;
+    bool end = false;
+    begin_table(work);
     progress_begin(&work->progress, "import", logs->bytes);
     work->unchanged = unchanged_open(work->store);
     if (logs->count > 0)
@@ -551,10 +548,9 @@ static int follow(struct work *work, annal_index *index, int signals)
         .all_read = print_first_pass,
         .arg = work,
     };
-    int exit_status = begin_table(work);
+    begin_table(work);
     store_wait_each(work->store);
-    if (exit_status == EXIT_DONE)
-        exit_status = follow_logs(&options, &totals);
+    int exit_status = follow_logs(&options, &totals);
     end_table(work);
     work->files = totals.files;
     work->lines = totals.lines;
@@ -581,9 +577,7 @@ static int read_map(struct work *work)
         if (equal == NULL || equal == text)
             return fail_usage("--map needs NAME=VALUE, such as session=$.sid, not '%s'", text);
         annal_import_option *option =
-            annal__array_add(&work->options, &work->option_count, sizeof *option);
-        if (option == NULL)
-            return fail_storage("read --map: out of memory");
+            must_array_add(&work->options, &work->option_count, sizeof *option);
         *option = (annal_import_option){{text, (size_t)(equal - text)}, annal_slice_of(equal + 1)};
     }
     return EXIT_DONE;
@@ -659,8 +653,8 @@ static bool has_sessions(const struct args *args)
 {
     struct buf events = {0};
     char *path = store_path(args);
-    bool has = path != NULL && annal__buf_printf(&events, "%s/events", path) >= 0 &&
-               annal__buf_cstr(&events) != NULL && access(events.ptr, F_OK) == 0;
+    must_printf(&events, "%s/events", path != NULL ? path : "");
+    bool has = path != NULL && access(events.ptr, F_OK) == 0;
     annal__buf_done(&events);
     annal__free(path);
     return has;
@@ -672,7 +666,7 @@ static int import_places(struct work *work)
 {
     struct logs logs = {.ignores_others = work->finds};
     bool lists = work->finds || args_has(work->args, "dry-run");
-    size_t *counts = lists ? annal__zalloc((work->places.count + 1) * sizeof *counts) : NULL;
+    size_t *counts = lists ? must_zalloc((work->places.count + 1) * sizeof *counts) : NULL;
     int signals = -1;
     work->limits = fields_limits(work->args);
     work->copies = !args_has(work->args, "no-copies");
@@ -720,8 +714,7 @@ static int import_paths(const struct args *args)
         exit_status = map_check(&importer, work.options, work.option_count);
     work.kind_asked = importer.kind;
     for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
-        if (!log_places_add(&work.places, &importer, args->operands[i]))
-            exit_status = fail_storage("import logs: out of memory");
+        log_places_add(&work.places, &importer, args->operands[i]);
     if (exit_status == EXIT_DONE)
         exit_status = import_places(&work);
     annal__free(work.options);
@@ -734,8 +727,7 @@ int import_found(const struct args *args, bool watches)
 {
     bool follows = watches || args_has(args, "follow");
     struct work work = {.args = args, .finds = true, .watches = watches, .follows = follows};
-    if (!log_places_find(&work.places, args_has(args, "all-users")))
-        return fail_storage("find the logs of agents: out of memory");
+    log_places_find(&work.places, args_has(args, "all-users"));
     return import_places(&work);
 }
 
@@ -788,8 +780,6 @@ static int detect(const struct args *args)
     int found = exit_status == EXIT_REFUSED ? EXIT_REFUSED : EXIT_DONE;
     exit_status = exit_status == EXIT_REFUSED ? EXIT_DONE : exit_status;
     struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
-    if (table == NULL)
-        exit_status = fail_storage("detect the kinds of logs: out of memory");
     for (size_t i = 0; i < logs.count && exit_status == EXIT_DONE; i++) {
         exit_status = print_detected(&detector, table, logs.all[i].path, &known);
         all_known = all_known && known;

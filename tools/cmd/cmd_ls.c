@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
 #include "tools/import/changes.h"
@@ -216,8 +216,8 @@ static void show_cost(struct ls *ls, const annal_row *row)
     table_shown(ls->table, "%s", cost_text(text, &cost, &ls->signs));
     if (!ls->terminal || cost.tokens <= cost.costed_tokens->integer)
         return;
-    (void)!annal__buf_append(&ls->without_price, ls->without_price.len == 0 ? "[" : ",", 1);
-    (void)!annal__json_quote(&ls->without_price, values[SESSION_ID].bytes);
+    must_append(&ls->without_price, ls->without_price.len == 0 ? "[" : ",", 1);
+    must_quote(&ls->without_price, values[SESSION_ID].bytes);
 }
 
 /* Return how many letters distinguish the id from the nearest ids before and after it, at least
@@ -316,7 +316,7 @@ static int print_row(void *arg, const annal_row *row)
     }
     health_cells(ls, row, findings);
     if (row->values[AT_COPY].integer > 0 && ls->restored.len == 0)
-        (void)!annal__buf_append_slice(&ls->restored, row->values[SESSION_ID].bytes);
+        must_append_slice(&ls->restored, row->values[SESSION_ID].bytes);
     table_row(ls->table);
     return 0;
 }
@@ -379,28 +379,21 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                   text_or_null(annal__buf_slice(&ls->lost))};
     bool is_tree = args_has(args, "tree");
     bool has_project = ls->format != OUT_TABLE || ls->columns[AT_PROJECT].title != NULL;
+    must_printf(&sql, chosen, orders[sort].join, orders[sort].key, is_tree ? "-1" : "?5");
+    must_printf(&sql, listed, has_project ? "j.project" : "NULL", has_project ? JOIN_PROJECT : "");
+    must_append_text(&sql, is_tree ? tree : flat);
     annal_status status =
-        annal__buf_printf(&sql, chosen, orders[sort].join, orders[sort].key, is_tree ? "-1" : "?5");
-    if (status >= 0)
-        status = annal__buf_printf(&sql, listed, has_project ? "j.project" : "NULL",
-                                   has_project ? JOIN_PROJECT : "");
-    if (status >= 0)
-        status = annal__buf_append_slice(&sql, annal_slice_of(is_tree ? tree : flat));
-    if (status < 0)
-        status = annal__fail(err, status, "list the sessions: out of memory");
-    else
-        status =
-            annal_sql(ls->index, annal__buf_slice(&sql),
-                      &(annal_sql_options){.params = params, .param_count = 9, .as_indexed = true},
-                      print_row, ls, err);
+        annal_sql(ls->index, annal__buf_slice(&sql),
+                  &(annal_sql_options){.params = params, .param_count = 9, .as_indexed = true},
+                  print_row, ls, err);
     annal__buf_done(&sql);
     return status;
 }
 
 static annal_status print_note(struct ls *ls, annal_error *err)
 {
-    if (ls->without_price.len > 0 && annal__buf_append(&ls->without_price, "]", 1) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "list the sessions: out of memory");
+    if (ls->without_price.len > 0)
+        must_append_text(&ls->without_price, "]");
     const struct cost_scope scope = {.sessions = annal__buf_slice(&ls->without_price)};
     return cost_note_print(ls->index, &ls->signs, &scope, err);
 }
@@ -422,8 +415,6 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     if (choose_columns(ls, &err) < 0)
         return fail_error(&err);
     ls->table = table_new(ls->format, ls->columns, LS_COLUMNS);
-    if (ls->table == NULL)
-        return fail_storage("list the sessions: out of memory");
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     annal_status status =
         session_findings_ask(ls->index, (annal_slice){0}, false, &ls->findings, &err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal pack: the packs that a store runs, and whether they are correct. */
 #include "index/sys/pack.h"
-#include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
@@ -106,9 +106,7 @@ static int list(const struct args *args)
     list.store = annal_store_path(store);
     list.table =
         table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
-    if (list.table == NULL)
-        exit_status = fail_storage("list the packs: out of memory");
-    else if (annal_index_packs(index, add_row, &list, &err) < 0)
+    if (annal_index_packs(index, add_row, &list, &err) < 0)
         exit_status = fail_error(&err);
     table_free(list.table);
     if (exit_status == 0 && list.failed)
@@ -216,17 +214,14 @@ static int check_keys_in(void *arg, const annal_row *row)
     const annal_value params[] = {row->values[0],
                                   {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(keys->pack)}};
     const annal_sql_options options = {.params = params, .param_count = 2};
-    annal_status status = ANNAL_OK;
-    if (annal__buf_printf(&sql,
-                          "SELECT f.\"table\", f.parent, count(*) "
-                          "FROM pragma_foreign_key_check(NULL, ?1) AS f WHERE f.\"table\" IN ("
-                          " SELECT name FROM \"%.*s\"._object WHERE pack = ?2 AND type = 'table') "
-                          "GROUP BY 1, 2",
-                          ANNAL_FMT(row->values[0].bytes)) < 0)
-        status = annal__fail(&err, ANNAL_ERR_NOMEM, "check pack %s: out of memory", keys->pack);
-    if (status == ANNAL_OK)
-        status =
-            annal_sql(keys->index, annal__buf_slice(&sql), &options, say_key, &keys->count, &err);
+    must_printf(&sql,
+                "SELECT f.\"table\", f.parent, count(*) "
+                "FROM pragma_foreign_key_check(NULL, ?1) AS f WHERE f.\"table\" IN ("
+                " SELECT name FROM \"%.*s\"._object WHERE pack = ?2 AND type = 'table') "
+                "GROUP BY 1, 2",
+                ANNAL_FMT(row->values[0].bytes));
+    annal_status status =
+        annal_sql(keys->index, annal__buf_slice(&sql), &options, say_key, &keys->count, &err);
     annal__buf_done(&sql);
     return status < 0 ? fail_error(&err) : 0;
 }

@@ -8,6 +8,7 @@
 #include "snapshot/sys/delete.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cmd/wipe.h"
@@ -77,9 +78,8 @@ static int delete_journal(struct prune *prune, annal_slice session)
         return fail_error(&err);
     prune->journals++;
     deleted_note(prune->store, session);
-    if (annal__buf_append_slice(&prune->deleted, session) < 0 ||
-        annal__buf_append(&prune->deleted, "", 1) < 0)
-        return fail_storage("prune: out of memory");
+    must_append_slice(&prune->deleted, session);
+    must_append(&prune->deleted, "", 1);
     return prune->failed;
 }
 
@@ -144,28 +144,24 @@ static int record(struct prune *prune)
     annal_writer *writer = NULL;
     struct buf data = {0};
     const char *actor = getlogin();
-    annal_status status = annal__buf_printf(
-        &data,
-        "{\"action\":\"prune\",\"details\":{\"keep_days\":%" PRIu64 ",\"keep_n\":%" PRIu64
-        ",\"orphan_progressions\":%s,\"sessions\":%" PRIu64 ",\"branches\":%" PRIu64
-        ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64
-        ",\"journals_kept\":%" PRIu64 "}",
-        prune->keep_days, prune->options.keep_n,
-        prune->options.orphan_progressions ? "true" : "false", prune->sessions, prune->branches,
-        prune->progressions, prune->messages, prune->journals, prune->needed + prune->stayed);
-    if (status >= 0 && actor != NULL)
-        status = annal__buf_printf(&data, ",\"actor\":");
-    if (status >= 0 && actor != NULL)
-        status = annal__json_quote(&data, annal_slice_of(actor));
-    if (status >= 0)
-        status = annal__buf_append(&data, "}", 1);
-    if (status < 0) {
-        annal__buf_done(&data);
-        return fail_storage("prune: out of memory");
+    must_printf(&data,
+                "{\"action\":\"prune\",\"details\":{\"keep_days\":%" PRIu64 ",\"keep_n\":%" PRIu64
+                ",\"orphan_progressions\":%s,\"sessions\":%" PRIu64 ",\"branches\":%" PRIu64
+                ",\"progressions\":%" PRIu64 ",\"messages\":%" PRIu64 ",\"journals\":%" PRIu64
+                ",\"journals_kept\":%" PRIu64 "}",
+                prune->keep_days, prune->options.keep_n,
+                prune->options.orphan_progressions ? "true" : "false", prune->sessions,
+                prune->branches, prune->progressions, prune->messages, prune->journals,
+                prune->needed + prune->stayed);
+    if (actor != NULL) {
+        must_append_text(&data, ",\"actor\":");
+        must_quote(&data, annal_slice_of(actor));
     }
+    must_append_text(&data, "}");
     const annal_draft draft = {.type = ANNAL_SLICE("admin.recorded"),
                                .data = annal__buf_slice(&data)};
-    status = annal_writer_open(prune->store, ANNAL_SLICE("_state"), NULL, &writer, &err);
+    annal_status status =
+        annal_writer_open(prune->store, ANNAL_SLICE("_state"), NULL, &writer, &err);
     if (status >= 0) {
         annal__writer_spend_reserve(writer);
         status = annal_pack_append(prune->index, writer, &draft, 1, NULL, NULL, &err);
@@ -211,14 +207,13 @@ static void print_totals(const struct prune *prune)
 
 static void wipe(struct prune *prune)
 {
-    annal_slice *sessions = annal__zalloc(prune->journals * sizeof *sessions);
+    annal_slice *sessions = must_zalloc(prune->journals * sizeof *sessions);
     size_t count = 0;
-    for (size_t at = 0; sessions != NULL && at < prune->deleted.len; count++) {
+    for (size_t at = 0; at < prune->deleted.len; count++) {
         sessions[count] = annal_slice_of(prune->deleted.ptr + at);
         at += sessions[count].len + 1;
     }
     staging_remove_stale(prune->store);
-    /* if memory ran out, the list of sessions is empty */
     annal__delete_wipe(prune->index, sessions, count, tell_deleted, prune);
     annal__free(sessions);
 }

@@ -4,6 +4,7 @@
 #include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/sessions.h"
@@ -101,7 +102,7 @@ static int read_filter(struct query *query, const char **out_path)
     const struct args *args = query->args;
     annal_filter *filter = &query->filter;
     struct time_range range;
-    int exit_status = fields_list(args, "type", &query->types, &filter->type_count);
+    fields_list(args, "type", &query->types, &filter->type_count);
     filter->types = query->types;
     /* catch up for at most 1 ms; events that are not indexed are read from the journals */
     filter->timeout_ms = 1;
@@ -111,8 +112,7 @@ static int read_filter(struct query *query, const char **out_path)
     filter->limit = fields_count(args, "limit", 0);
     filter->order = fields_choice(args, "order") == 1 ? ANNAL_ORDER_COMMIT : ANNAL_ORDER_TIME;
     filter->descending = args_has(args, "desc");
-    if (exit_status == 0)
-        exit_status = parquet_args(args, &query->format, out_path);
+    int exit_status = parquet_args(args, &query->format, out_path);
     if (exit_status == 0)
         exit_status = read_group_by(query);
     if (exit_status == 0)
@@ -139,9 +139,7 @@ static int name_sessions(struct query *query)
     int exit_status = sessions_collect(query->store, query->args, &query->list);
     if (exit_status != 0)
         return exit_status;
-    query->sessions = annal__zalloc(query->list.count * sizeof *query->sessions);
-    if (query->sessions == NULL)
-        return fail_storage("query the events: out of memory");
+    query->sessions = must_zalloc(query->list.count * sizeof *query->sessions);
     for (size_t i = 0; i < query->list.count; i++)
         query->sessions[i] = annal_slice_of(query->list.names[i].id);
     query->filter.sessions = query->sessions;
@@ -204,8 +202,6 @@ static int print_groups(struct query *query)
     annal_error err = {0};
     annal_lag lag;
     struct table *table = table_new(query->format, columns_by, 2);
-    if (table == NULL)
-        return fail_storage("query the events: out of memory");
     annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
                                              print_group, table, &lag, &err);
     table_free(table);
@@ -330,8 +326,6 @@ static int print_events(struct query *query)
     struct event_lines lines = {.index = query->index, .sessions = query->list.count != 1};
     if (query->format != OUT_JSONL) {
         table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
-        if (table == NULL)
-            return fail_storage("query the events: out of memory");
         table_limit(table, CELL_COLUMNS_MAX);
     }
     while (out_wanted() && (status = next_event(query, &session, &event, &err)) == ANNAL_OK) {

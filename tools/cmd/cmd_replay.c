@@ -4,11 +4,11 @@
  * the moment.
  */
 #include "index/sys/pack.h"
-#include "journal/base/buf.h"
 #include "journal/sys/seam.h"
 #include "snapshot/sys/snapshot.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
@@ -119,10 +119,9 @@ static int print_text(annal_state *state)
 
 static int add_name(void *arg, const annal_row *row)
 {
-    return annal__buf_append_slice(arg, row->values[0].bytes) < 0 ||
-                   annal__buf_append(arg, "", 1) < 0
-               ? ANNAL_ERR_NOMEM
-               : ANNAL_OK;
+    must_append_slice(arg, row->values[0].bytes);
+    must_append(arg, "", 1);
+    return ANNAL_OK;
 }
 
 /* Print all tables of a pack. Return the exit status. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal schema: the tables that SQL can query. */
-#include "journal/base/buf.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
 #include "tools/cmd/schema.h"
@@ -24,11 +24,11 @@ static int print_table(void *arg, const struct schema_table *table)
     struct buf columns = {0};
     table_text(schema->table, table->name);
     table_text(schema->table, table->kind);
-    if (!schema->args->json) {
-        table_text(schema->table, table->columns);
-    } else if (annal__buf_printf(&columns, "[%.*s]", ANNAL_FMT(table->columns_json)) >= 0) {
+    must_printf(&columns, "[%.*s]", ANNAL_FMT(table->columns_json));
+    if (schema->args->json)
         table_json(schema->table, annal__buf_slice(&columns));
-    }
+    else
+        table_text(schema->table, table->columns);
     table_row(schema->table);
     annal__buf_done(&columns);
     return !out_wanted();
@@ -43,8 +43,6 @@ static int list_tables(struct schema *schema)
     };
     annal_error err = {0};
     schema->table = table_new(schema->args->json ? OUT_JSONL : OUT_TABLE, columns, 3);
-    if (schema->table == NULL)
-        return fail_storage("list the tables: out of memory");
     annal_status status = schema_list(schema->index, print_table, schema, &err);
     table_free(schema->table);
     return status < 0 ? fail_error(&err) : EXIT_DONE;

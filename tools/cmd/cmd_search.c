@@ -53,9 +53,9 @@ static int read_options(struct search *search)
     const struct args *args = search->args;
     annal_search_options *options = &search->options;
     struct time_range range;
-    int exit_status = fields_list(args, "WORD", &search->words, &options->word_count);
-    if (exit_status == 0)
-        exit_status = fields_list(args, "type", &search->types, &options->type_count);
+    int exit_status = EXIT_DONE;
+    fields_list(args, "WORD", &search->words, &options->word_count);
+    fields_list(args, "type", &search->types, &options->type_count);
     options->words = search->words;
     options->types = search->types;
     options->expression = fields_text(args, "match");
@@ -370,7 +370,8 @@ static int show_session(void *arg, const annal_search_session *found)
 static int add_here(void *arg, const annal_row *row)
 {
     struct search *search = arg;
-    return sessions_add(&search->here, row->values[0].bytes, 0);
+    sessions_add(&search->here, row->values[0].bytes, 0);
+    return 0;
 }
 
 /* Let the sessions of the working directory weigh more. Ignore a failure: they then weigh as much
@@ -570,11 +571,9 @@ static int choose_sessions(struct search *search)
     struct session_list *list = &search->of_agent;
     if (match.agent == NULL && match.model == NULL && match.project == NULL)
         return 0;
-    int exit_status = 0;
-    for (size_t i = 0; i < search->options.session_count && exit_status == 0; i++)
-        exit_status = sessions_add(list, search->sessions[i], 0);
-    if (exit_status == 0)
-        exit_status = sessions_match(search->index, &match, list);
+    for (size_t i = 0; i < search->options.session_count; i++)
+        sessions_add(list, search->sessions[i], 0);
+    int exit_status = sessions_match(search->index, &match, list);
     annal_slice *ids = annal__realloc_array(search->sessions, list->count + 1, sizeof *ids);
     if (ids == NULL)
         return fail_storage("search the sessions: out of memory");
@@ -596,8 +595,7 @@ static int run(const struct args *args)
         exit_status = read_options(&search);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &search.store);
-    if (exit_status == 0)
-        exit_status = fields_list(args, "session", &search.sessions, &search.options.session_count);
+    fields_list(args, "session", &search.sessions, &search.options.session_count);
     search.options.sessions = search.sessions;
     if (exit_status == 0 && !keeps)
         exit_status = catch_up_open(search.store, NULL, &search.index);

@@ -288,8 +288,6 @@ static int print_items(struct show *show, const char *name, const char *query,
     show->items = 0;
     show->columns = (size_t)count;
     show->table = table_new(OUT_TABLE, columns, count);
-    if (show->table == NULL)
-        return fail_storage("show session '%.*s': out of memory", ANNAL_FMT(show->session));
     int exit_status = sql(show, query, print_item);
     table_free(show->table);
     return exit_status;

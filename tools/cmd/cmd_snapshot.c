@@ -58,10 +58,8 @@ static int list(const struct args *args)
     if (exit_status == 0) {
         table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns,
                           (int)(sizeof columns / sizeof *columns));
-        if (table == NULL)
-            exit_status = fail_storage("list the snapshots: out of memory");
-        else if (annal_snapshot_each(index, annal_slice_of(session == NULL ? "" : session),
-                                     list_one, table, &err) < 0)
+        if (annal_snapshot_each(index, annal_slice_of(session == NULL ? "" : session), list_one,
+                                table, &err) < 0)
             exit_status = fail_error(&err);
     }
     table_free(table);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal source: lists the copies of imported logs, and restores logs from them. */
 #include "index/sys/row_text.h"
-#include "journal/base/alloc.h"
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
@@ -156,10 +156,7 @@ static int list(const struct args *args, bool all)
     if (exit_status != EXIT_DONE)
         return exit_status;
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 9);
-    if (listing.table == NULL)
-        exit_status = fail_storage("list the copies of logs: out of memory");
-    else if (copies_each(store, annal_slice_of(session), all, list_one, say_fault, &listing, &err) <
-             0)
+    if (copies_each(store, annal_slice_of(session), all, list_one, say_fault, &listing, &err) < 0)
         exit_status = fail_error(&err);
     else
         exit_status = listing.exit_status;
@@ -227,7 +224,7 @@ static int choose(void *arg, const struct copy *copy)
     if (!better)
         return 0;
     annal__buf_clear(&choice->info);
-    annal_status status = annal__buf_append_slice(&choice->info, copy->info);
+    must_append_slice(&choice->info, copy->info);
     choice->found = true;
     choice->named = named;
     choice->longer = choice->longest_bytes > copy->bytes ? choice->longest : 0;
@@ -236,7 +233,7 @@ static int choose(void *arg, const struct copy *copy)
     snprintf(choice->log, sizeof choice->log, "%.*s", ANNAL_FMT(copy->log));
     choice->copy.name = choice->name;
     choice->copy.info = annal__buf_slice(&choice->info);
-    return status;
+    return 0;
 }
 
 /* ---- Logs that are not files ---- */
@@ -271,11 +268,9 @@ static int build_database(const struct copy *copy, FILE *text, char *path)
         {.tv_nsec = UTIME_NOW},
         {.tv_sec = copy->mtime_ns / 1000000000, .tv_nsec = copy->mtime_ns % 1000000000}};
     int fd = -1, exit_status = EXIT_DONE;
-    if (annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
-        annal__buf_cstr(&beside) == NULL)
-        exit_status = fail_storage("restore a log: out of memory");
-    else if (!target_make_parents(path) ||
-             (fd = open(beside.ptr, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
+    must_printf(&beside, "%s.annal-%d", path, (int)getpid());
+    if (!target_make_parents(path) ||
+        (fd = open(beside.ptr, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
         exit_status = fail_storage("source restore: make '%s': %s", beside.ptr, strerror(errno));
     else if (annal__row_text_build(text, beside.ptr, &err) < 0)
         exit_status = fail_error(&err);
@@ -382,13 +377,11 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
         {.tv_sec = copy->mtime_ns / 1000000000, .tv_nsec = copy->mtime_ns % 1000000000}};
     annal_status status = ANNAL_OK;
     int exit_status = EXIT_DONE;
-    if (writing.sha256 == NULL ||
-        annal__buf_printf(&beside, "%s.annal-%d", path, (int)getpid()) < 0 ||
-        annal__buf_cstr(&beside) == NULL)
-        exit_status = fail_storage("restore a log: out of memory");
-    else if (!target_make_parents(path) ||
-             (writing.fd =
-                  open(beside.ptr, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
+    must_printf(&beside, "%s.annal-%d", path, (int)getpid());
+    must_true(writing.sha256 != NULL);
+    if (!target_make_parents(path) ||
+        (writing.fd =
+             open(beside.ptr, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
         exit_status =
             fail_storage("source restore: create the file '%s': %s", beside.ptr, strerror(errno));
     else if ((status = copies_read(store, copy->name, copy->generation, write_bytes, &writing,
@@ -400,8 +393,7 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
              fsync(writing.fd) < 0 || rename(beside.ptr, path) < 0)
         exit_status =
             fail_storage("source restore: write the file '%s': %s", path, strerror(errno));
-    if (writing.sha256 != NULL)
-        annal__sha256_end(writing.sha256, digest);
+    annal__sha256_end(writing.sha256, digest);
     annal__sha256_text(digest, sha256);
     if (writing.fd >= 0) {
         close(writing.fd);
@@ -423,9 +415,9 @@ static void find_resume(const struct copy *copy, annal_slice session, struct buf
     if (!importer_of(copy, &importer))
         return;
     for (annal_slice word; (word = importer_word(&importer, "resume", &at)).len > 0;)
-        (void)!annal__buf_printf(out, "%.*s ", ANNAL_FMT(word));
+        must_printf(out, "%.*s ", ANNAL_FMT(word));
     if (out->len > 0)
-        (void)!annal__buf_append_slice(out, session);
+        must_append_slice(out, session);
 }
 
 /* sha256: of the file; "": the log is not a file. files: number of files of a directory. */
@@ -488,10 +480,9 @@ static int find_place(const struct args *args, const struct choice *choice, stru
         return fail_refused("source restore: this copy of a log came with a bundle, from another "
                             "host; --to FILE says where to write it");
     annal_slice place = to != NULL ? annal_slice_of(to) : text_of(&choice->copy, "path", &text);
-    annal_status status = annal__buf_append_slice(path, place);
+    must_append_slice(path, place);
+    (void)must_cstr(path);
     annal__buf_done(&text);
-    if (status < 0 || annal__buf_cstr(path) == NULL)
-        return fail_storage("restore a log: out of memory");
     snprintf(name, sizeof name, "%016" PRIx64, annal__hash(path->ptr, path->len, 0));
     if (to == NULL && strcmp(name, choice->log) != 0)
         return fail_refused("source restore: the name of the log, '%s', has bytes that are not "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/databases.h"
-#include "journal/base/alloc.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
@@ -41,8 +41,8 @@ static uint64_t file_bytes(const char *directory, const char *name)
     struct buf path = {0};
     struct stat info;
     uint64_t bytes = 0;
-    if (annal__buf_printf(&path, "%s/%s", directory, name) == ANNAL_OK &&
-        annal__buf_cstr(&path) != NULL && lstat(path.ptr, &info) == 0 && S_ISREG(info.st_mode))
+    must_printf(&path, "%s/%s", directory, name);
+    if (lstat(path.ptr, &info) == 0 && S_ISREG(info.st_mode))
         bytes = (uint64_t)info.st_blocks * 512;
     annal__buf_done(&path);
     return bytes;
@@ -52,10 +52,9 @@ static uint64_t file_bytes(const char *directory, const char *name)
 static uint64_t commit_bytes(const char *store)
 {
     struct buf path = {0};
-    DIR *directory = NULL;
     uint64_t bytes = 0;
-    if (annal__buf_printf(&path, "%s/commit", store) == ANNAL_OK && annal__buf_cstr(&path) != NULL)
-        directory = opendir(path.ptr);
+    must_printf(&path, "%s/commit", store);
+    DIR *directory = opendir(path.ptr);
     for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;)
         bytes += file_bytes(path.ptr, entry->d_name);
     if (directory != NULL)
@@ -275,8 +274,6 @@ static int collect(struct stats *stats)
     stats->log_bytes = commit_bytes(path);
     stats->lags = table_new(stats->args->json ? OUT_JSONL : OUT_TABLE, lag_columns,
                             sizeof lag_columns / sizeof lag_columns[0]);
-    if (stats->lags == NULL)
-        return fail_storage("count the contents of the store: out of memory");
     annal_status status = annal__maintain_databases(stats->index, note_index, stats, &err);
     if (status >= 0 && !stats->has_index)
         status = annal_store_sessions(stats->store, add_journal, stats, &err);

@@ -152,10 +152,10 @@ static int read_options(struct tailing *tailing)
     if (args_has(args, "all") == (args->operand_count > 0))
         return fail_usage(args->operand_count > 0 ? "--all and SESSION cannot be used together"
                                                   : "tail needs a SESSION, or --all");
-    int exit_status = fields_list(args, "type", &tailing->types, &options->type_count);
+    fields_list(args, "type", &tailing->types, &options->type_count);
     options->types = tailing->types;
     options->cursor = fields_text(args, "cursor");
-    return exit_status == 0 ? read_begin(tailing) : exit_status;
+    return read_begin(tailing);
 }
 
 /* Read the operands. Without --follow, refuse a session that does not exist; with --follow, the
@@ -163,11 +163,10 @@ static int read_options(struct tailing *tailing)
 static int list_sessions(struct tailing *tailing)
 {
     annal_tail_options *options = &tailing->options;
-    int exit_status =
-        fields_list(tailing->args, "SESSION", &tailing->sessions, &options->session_count);
+    fields_list(tailing->args, "SESSION", &tailing->sessions, &options->session_count);
     options->sessions = tailing->sessions;
-    return exit_status != 0 || args_has(tailing->args, "follow")
-               ? exit_status
+    return args_has(tailing->args, "follow")
+               ? EXIT_DONE
                : sessions_collect(tailing->store, tailing->args, &tailing->list);
 }
 
@@ -201,10 +200,9 @@ static int run_stream(const struct args *args)
     annal_slice *sessions = NULL;
     if (args_has(args, "type") || args_has(args, "cursor"))
         return fail_usage("--type and --cursor are for a store, not for a stream");
-    int exit_status = fields_list(args, "SESSION", &sessions, &options.session_count);
+    fields_list(args, "SESSION", &sessions, &options.session_count);
     options.sessions = sessions;
-    if (exit_status == 0)
-        exit_status = nats_tail(&options);
+    int exit_status = nats_tail(&options);
     annal__free(sessions);
     return exit_status;
 #else

@@ -26,6 +26,7 @@
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/sessions.h"
@@ -155,17 +156,15 @@ static void put_finding(struct worker *worker, const annal_finding *finding)
 {
     struct buf *text = &worker->outcome->text;
     if (worker->verify->args->json) {
-        (void)annal__buf_printf(text,
-                                "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"offset\":%" PRIu64
-                                ",\"length\":%" PRIu64 ",\"what\":",
-                                ANNAL_FMT(finding->session), finding->seq, finding->offset,
-                                finding->length);
-        (void)annal__json_quote(text, annal_slice_of(finding->what));
-        (void)annal__buf_append(text, "}\n", 2);
+        must_printf(text,
+                    "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"offset\":%" PRIu64
+                    ",\"length\":%" PRIu64 ",\"what\":",
+                    ANNAL_FMT(finding->session), finding->seq, finding->offset, finding->length);
+        must_quote(text, annal_slice_of(finding->what));
+        must_append_text(text, "}\n");
     } else {
-        (void)annal__buf_printf(text, "%.*s: event %" PRIu64 " at byte %" PRIu64 ": %s\n",
-                                ANNAL_FMT(finding->session), finding->seq, finding->offset,
-                                finding->what);
+        must_printf(text, "%.*s: event %" PRIu64 " at byte %" PRIu64 ": %s\n",
+                    ANNAL_FMT(finding->session), finding->seq, finding->offset, finding->what);
     }
     worker->findings++;
     if (text->len > TEXT_BYTES_MAX)
@@ -229,16 +228,16 @@ static void remark_cut(struct worker *worker, annal_slice session, uint64_t seq)
 {
     struct buf *text = &worker->outcome->text;
     if (worker->verify->args->json)
-        (void)annal__buf_printf(text,
-                                "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64
-                                ",\"remark\":true,\"what\":\"a snapshot was taken after this "
-                                "event, which is missing in the journal\"}\n",
-                                ANNAL_FMT(session), seq);
+        must_printf(text,
+                    "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64
+                    ",\"remark\":true,\"what\":\"a snapshot was taken after this "
+                    "event, which is missing in the journal\"}\n",
+                    ANNAL_FMT(session), seq);
     else
-        (void)annal__buf_printf(text,
-                                "%.*s: (no finding) a snapshot was taken after event %" PRIu64
-                                ", which is missing in the journal\n",
-                                ANNAL_FMT(session), seq);
+        must_printf(text,
+                    "%.*s: (no finding) a snapshot was taken after event %" PRIu64
+                    ", which is missing in the journal\n",
+                    ANNAL_FMT(session), seq);
 }
 
 /* Report a problem of a snapshot. A stale snapshot is not damage: it is never used, and the next
@@ -312,9 +311,9 @@ static void verify_session(struct worker *worker)
         err = worker->unseen;
     }
     if (status == ANNAL_OK && worker->damaged && !verify->args->json)
-        (void)annal__buf_printf(&worker->outcome->text,
-                                "%.*s: 'annal repair %.*s --to NEW' copies the sound events\n",
-                                ANNAL_FMT(session), ANNAL_FMT(session));
+        must_printf(&worker->outcome->text,
+                    "%.*s: 'annal repair %.*s --to NEW' copies the sound events\n",
+                    ANNAL_FMT(session), ANNAL_FMT(session));
     if (status == ANNAL_OK)
         status = verify_snapshots(worker, session, &err);
     /* if all sessions are verified, ignore a session that was deleted in the meantime */
@@ -386,10 +385,8 @@ static void watch(struct verify *verify)
 
 static int verify_sessions(struct verify *verify)
 {
-    struct worker *workers = annal__zalloc(JOBS_MAX * sizeof *workers);
+    struct worker *workers = must_zalloc(JOBS_MAX * sizeof *workers);
     unsigned started = 0;
-    if (workers == NULL)
-        return fail_storage("verify: out of memory");
     if (verify->jobs > verify->list.count)
         verify->jobs = (unsigned)verify->list.count;
     for (; started < verify->jobs; started++) {
@@ -489,8 +486,7 @@ static int verify_databases(struct verify *verify)
         return EXIT_DONE;
     for (size_t i = 0; i < count; i++) {
         const annal_slice name = annal_slice_of(verify->args->operands[i]);
-        if (annal__buf_append(&names, &name, sizeof name) < 0)
-            exit_status = fail_storage("verify: out of memory");
+        must_append(&names, &name, sizeof name);
     }
     if (exit_status == EXIT_DONE &&
         annal__maintain_prove(verify->index, (const annal_slice *)(void *)names.ptr, count, true,
@@ -506,32 +502,26 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
 {
     struct verify *verify = arg;
     struct buf text = {0};
-    annal_status status = ANNAL_OK;
     progress_hide(&verify->progress);
     verify->findings += finding->count;
     if (verify->args->json) {
-        status = annal__buf_printf(&text, "{\"pack\":\"%s\",\"table\":", finding->pack);
-        if (status == ANNAL_OK && finding->table == NULL)
-            status = annal__buf_printf(&text, "null");
-        else if (status == ANNAL_OK)
-            status = annal__json_quote(&text, annal_slice_of(finding->table));
-        if (status == ANNAL_OK)
-            status = annal__buf_printf(
-                &text, ",\"remark\":%s,\"what\":", finding->remark ? "true" : "false");
-        if (status == ANNAL_OK)
-            status = annal__json_quote(&text, annal_slice_of(finding->what));
-        if (status == ANNAL_OK)
-            status = annal__buf_printf(&text, "}\n");
+        must_printf(&text, "{\"pack\":\"%s\",\"table\":", finding->pack);
+        if (finding->table == NULL)
+            must_append_text(&text, "null");
+        else
+            must_quote(&text, annal_slice_of(finding->table));
+        must_printf(&text, ",\"remark\":%s,\"what\":", finding->remark ? "true" : "false");
+        must_quote(&text, annal_slice_of(finding->what));
+        must_printf(&text, "}\n");
     } else {
-        status = annal__buf_printf(&text, "pack %s%s%s: %s%s\n", finding->pack,
-                                   finding->table == NULL ? "" : ", table ",
-                                   finding->table == NULL ? "" : finding->table,
-                                   finding->remark ? "(no finding) " : "", finding->what);
+        must_printf(&text, "pack %s%s%s: %s%s\n", finding->pack,
+                    finding->table == NULL ? "" : ", table ",
+                    finding->table == NULL ? "" : finding->table,
+                    finding->remark ? "(no finding) " : "", finding->what);
     }
-    if (status == ANNAL_OK)
-        out_slice(annal__buf_slice(&text));
+    out_slice(annal__buf_slice(&text));
     annal__buf_done(&text);
-    return status;
+    return ANNAL_OK;
 }
 
 /* Report findings about the core pack itself; its other findings repeat the damage of the
@@ -667,14 +657,13 @@ static void found_source(void *arg, const char *name, const annal_error *why)
     struct buf *text = &sources->text;
     sources->findings++;
     if (verify->args->json) {
-        (void)annal__buf_printf(text, "{\"source\":\"%s\",\"what\":", name);
-        (void)annal__json_quote(text, annal_slice_of(why->message));
-        (void)annal__buf_append(text, "}\n", 2);
+        must_printf(text, "{\"source\":\"%s\",\"what\":", name);
+        must_quote(text, annal_slice_of(why->message));
+        must_append(text, "}\n", 2);
     } else {
         (void)out_line(text, annal_slice_of(why->message));
-        (void)annal__buf_printf(text,
-                                "; if the log still exists, remove this file, and 'annal import "
-                                "--recheck' copies the log again\n");
+        must_printf(text, "; if the log still exists, remove this file, and 'annal import "
+                          "--recheck' copies the log again\n");
     }
     if (text->len <= TEXT_BYTES_MAX)
         return;
@@ -759,10 +748,8 @@ static int open_index(struct verify *verify)
     struct buf path = {0};
     struct stat info;
     int exit_status = EXIT_DONE;
-    if (annal__buf_printf(&path, "%s/sessions.db", annal_store_path(verify->store)) < 0 ||
-        annal__buf_cstr(&path) == NULL)
-        exit_status = fail_storage("verify the index: out of memory");
-    else if (annal_index_open(verify->store, NULL, &verify->packs, &err) < 0)
+    must_printf(&path, "%s/sessions.db", annal_store_path(verify->store));
+    if (annal_index_open(verify->store, NULL, &verify->packs, &err) < 0)
         exit_status = fail_error(&err);
     else if (stat(path.ptr, &info) == 0)
         verify->index = verify->packs;
@@ -808,12 +795,9 @@ static unsigned read_jobs(const struct args *args)
 
 static int run(const struct args *args)
 {
-    struct verify *verify = annal__zalloc(sizeof *verify);
-    if (verify == NULL || pthread_mutex_init(&verify->lock, NULL) != 0 ||
-        pthread_cond_init(&verify->moved, NULL) != 0) {
-        annal__free(verify);
-        return fail_storage("verify: out of memory");
-    }
+    struct verify *verify = must_zalloc(sizeof *verify);
+    pthread_mutex_init(&verify->lock, NULL);
+    pthread_cond_init(&verify->moved, NULL);
     verify->args = args;
     verify->jobs = read_jobs(args);
     verify->proved = annal__lineage_proved_new();

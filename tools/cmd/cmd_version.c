@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
 
-#include "journal/base/buf.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <libgen.h>
@@ -24,8 +24,8 @@ static int print_extension(void)
     bool found = false;
     for (size_t i = 0; !found && i < sizeof places / sizeof *places; i++) {
         annal__buf_clear(&path);
-        found = annal__buf_printf(&path, "%s%s/annal_sqlite.so", directory, places[i]) >= 0 &&
-                annal__buf_cstr(&path) != NULL && access(path.ptr, R_OK) == 0;
+        must_printf(&path, "%s%s/annal_sqlite.so", directory, places[i]);
+        found = access(path.ptr, R_OK) == 0;
     }
     if (found)
         printf("%s\n", path.ptr);

@@ -9,6 +9,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 
 #include <string.h>
 
@@ -141,22 +142,16 @@ void verify_index_event(struct index_check *check, const annal_event *event, boo
 static int add_row(void *arg, const annal_row *row)
 {
     struct buf *text = arg;
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; status == ANNAL_OK && i < row->count; i++) {
+    for (size_t i = 0; i < row->count; i++) {
         const annal_value *value = &row->values[i];
-        status = annal__buf_append(text, row->names[i], strlen(row->names[i]) + 1);
-        if (status == ANNAL_OK)
-            status = annal__buf_append(text, &value->kind, sizeof value->kind);
-        if (status == ANNAL_OK)
-            status = annal__buf_append(text, &value->integer, sizeof value->integer);
-        if (status == ANNAL_OK)
-            status = annal__buf_append(text, &value->real, sizeof value->real);
-        if (status == ANNAL_OK)
-            status = annal__buf_append(text, &value->bytes.len, sizeof value->bytes.len);
-        if (status == ANNAL_OK)
-            status = annal__buf_append_slice(text, value->bytes);
+        must_append(text, row->names[i], strlen(row->names[i]) + 1);
+        must_append(text, &value->kind, sizeof value->kind);
+        must_append(text, &value->integer, sizeof value->integer);
+        must_append(text, &value->real, sizeof value->real);
+        must_append(text, &value->bytes.len, sizeof value->bytes.len);
+        must_append_slice(text, value->bytes);
     }
-    return status;
+    return ANNAL_OK;
 }
 
 static annal_status compare_table(struct index_check *check, const char *query, const char *what,
@@ -256,11 +251,9 @@ static annal_status begin(struct index_check *check, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (check->rows == NULL)
-        check->rows = annal__zalloc(PAGE_ROWS * sizeof *check->rows);
+        check->rows = must_zalloc(PAGE_ROWS * sizeof *check->rows);
     if (check->found == NULL)
-        check->found = annal__zalloc(FOUND_MAX * sizeof *check->found);
-    if (check->rows == NULL || check->found == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "verify the index: out of memory");
+        check->found = must_zalloc(FOUND_MAX * sizeof *check->found);
     if (check->view == NULL || annal__clock_monotonic_us() - check->viewed_us > VIEW_US)
         status = view_anew(check, err);
     if (status == ANNAL_OK)

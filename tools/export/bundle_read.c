@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 #include "journal/sys/seam.h"
+#include "tools/cli/must.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
 #include "tools/export/staging.h"
@@ -38,7 +39,7 @@ static annal_status refuse(struct taking *taking, const char *what)
 
 static annal_status read_manifest(struct taking *taking)
 {
-    struct buf text = {.limit = BUNDLE_MANIFEST_BYTES};
+    struct buf text = {0};
     const char *name = NULL;
     uint64_t bytes = 0;
     size_t got = 1;
@@ -47,8 +48,8 @@ static annal_status read_manifest(struct taking *taking)
         return refuse(taking, "the first file in the bundle is not manifest.json");
     if (status == ANNAL_OK && bytes > BUNDLE_MANIFEST_BYTES)
         return refuse(taking, "the manifest of the bundle is too large");
-    if (status == ANNAL_OK && annal__buf_reserve(&text, (size_t)bytes + 1) < 0)
-        status = annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
+    if (status == ANNAL_OK)
+        must_reserve(&text, (size_t)bytes + 1);
     while (status == ANNAL_OK && got > 0 && text.len < bytes) {
         status =
             tar_read(taking->tar, text.ptr + text.len, (size_t)bytes - text.len, &got, taking->err);
@@ -156,9 +157,8 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
     if (status < 0)
         return status;
     struct sha256 *sha256 = annal__sha256_begin();
-    status = sha256 == NULL
-                 ? annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory")
-                 : copy_file(taking, fd, bytes, sha256);
+    must_true(sha256 != NULL);
+    status = copy_file(taking, fd, bytes, sha256);
     close(fd);
     if (sha256 == NULL)
         return status;

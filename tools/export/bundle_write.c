@@ -8,6 +8,7 @@
 #include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/export/bundle.h"
@@ -39,11 +40,6 @@ struct bundling {
     annal_error *err;
 };
 
-static annal_status fail_memory(annal_error *err)
-{
-    return annal__fail(err, ANNAL_ERR_NOMEM, "export a bundle: out of memory");
-}
-
 /* ---- Its content ---- */
 
 static int compare_names(const void *a, const void *b)
@@ -51,21 +47,20 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Add a session to the bundle. *out_is_new: whether the bundle did not contain it before. */
-static annal_status add_name(struct bundling *bundling, const char *name, bool *out_is_new)
+/* Add a session to the bundle. Return whether the bundle did not contain it before. */
+static bool add_name(struct bundling *bundling, const char *name)
 {
-    char *kept = annal__strndup(name, strlen(name));
-    char **found = kept != NULL ? tsearch(kept, &bundling->names, compare_names) : NULL;
-    struct bundle_session *session = NULL;
-    *out_is_new = found != NULL && *found == kept;
-    if (*out_is_new)
-        session = bundle_add_session(&bundling->bundle);
-    else
+    char *kept = must_strndup(name, strlen(name));
+    char **found = tsearch(kept, &bundling->names, compare_names);
+    must_true(found != NULL);
+    if (*found != kept) {
         annal__free(kept);
-    if (session != NULL)
-        snprintf(session->session, sizeof session->session, "%s", name);
-    return found != NULL && (!*out_is_new || session != NULL) ? ANNAL_OK
-                                                              : fail_memory(bundling->err);
+        return false;
+    }
+    struct bundle_session *session = bundle_add_session(&bundling->bundle);
+    must_true(session != NULL);
+    snprintf(session->session, sizeof session->session, "%s", name);
+    return true;
 }
 
 /* Add a session and its ancestors, up to the first ancestor that the bundle already contains
@@ -73,15 +68,15 @@ static annal_status add_name(struct bundling *bundling, const char *name, bool *
 static annal_status add_lineage(struct bundling *bundling, const char *name)
 {
     annal_session_info info;
-    bool is_new = false;
-    annal_status status = add_name(bundling, name, &is_new);
+    annal_status status = ANNAL_OK;
+    bool is_new = add_name(bundling, name);
     while (status >= 0 && is_new) {
         status =
             annal_session_info_get(bundling->store, annal_slice_of(name), &info, bundling->err);
         is_new = false;
         name = info.fork_session;
         if (status >= 0 && name[0] != '\0')
-            status = add_name(bundling, name, &is_new);
+            is_new = add_name(bundling, name);
     }
     return status;
 }
@@ -129,8 +124,7 @@ static int add_artifact(void *arg, const annal_artifact_info *info)
     struct bundling *bundling = arg;
     char within[BUNDLE_PATH_BYTES];
     struct bundle_artifact *artifact = bundle_add_artifact(&bundling->bundle);
-    if (artifact == NULL)
-        return fail_memory(bundling->err);
+    must_true(artifact != NULL);
     memcpy(artifact->session, info->session, sizeof artifact->session);
     memcpy(artifact->name, info->sha256, sizeof artifact->name);
     artifact->bytes = info->stored_bytes;
@@ -190,8 +184,7 @@ static int add_source(void *arg, const struct copy *copy)
         return 0;
     }
     struct bundle_source *source = bundle_add_source(&bundling->bundle);
-    if (source == NULL)
-        return fail_memory(bundling->err);
+    must_true(source != NULL);
     snprintf(source->name, sizeof source->name, "%s", copy->name);
     source->bytes = copy->stored - copy->torn;
     bundle_source_path(source, within);
@@ -260,8 +253,7 @@ static annal_status put_file(struct bundling *bundling, const char *within, uint
     char now[SHA256_TEXT_BYTES];
     int fd = -1;
     struct sha256 *sha256 = annal__sha256_begin();
-    if (sha256 == NULL)
-        return fail_memory(bundling->err);
+    must_true(sha256 != NULL);
     annal_status status =
         annal__below_open_file(&bundling->below, within, O_RDONLY, NULL, &fd, bundling->err);
     if (status == ANNAL_OK)

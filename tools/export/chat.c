@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/show/excerpt.h"
 
 #include <string.h>
@@ -55,11 +56,6 @@ static void pay_all(struct chat_tokens *tokens, struct chat_tokens *owed)
 
 /* ---- Messages ---- */
 
-static annal_status append_text(struct buf *out, const char *text)
-{
-    return annal__buf_append(out, text, strlen(text));
-}
-
 static bool is_string(annal_slice raw)
 {
     return raw.len > 0 && raw.ptr[0] == '"';
@@ -79,7 +75,7 @@ static annal_slice first_summary(annal_slice block)
 
 /* Append one block of a message as a part in the form of OpenTelemetry's conventions for generative
  * AI: {"type":"text",…}, {"type":"reasoning",…}. */
-static annal_status append_part(struct buf *out, annal_slice block)
+static void append_part(struct buf *out, annal_slice block)
 {
     annal_slice type = {0}, text = block;
     const char *kind = "text", *rest = "";
@@ -95,61 +91,54 @@ static annal_status append_part(struct buf *out, annal_slice block)
             }
         }
     }
-    annal_status status;
     if (is_string(text)) {
-        status = annal__buf_printf(out, "{\"type\":\"%s\",\"content\":%.*s%s", kind,
-                                   ANNAL_FMT(text), rest);
+        must_printf(out, "{\"type\":\"%s\",\"content\":%.*s%s", kind, ANNAL_FMT(text), rest);
         if (rest[0] == '\0')
             block = (annal_slice){0};
     } else if (type.len > 0) {
         /* a block that has a type, but no text, is copied unchanged */
-        return annal__buf_append_slice(out, block);
+        must_append_slice(out, block);
+        return;
     } else {
-        status = append_text(out, "{\"type\":\"other\",\"value\":");
+        must_append_text(out, "{\"type\":\"other\",\"value\":");
     }
-    if (status == ANNAL_OK)
-        status = annal__buf_append_slice(out, block);
-    return status < 0 ? status : append_text(out, "}");
+    must_append_slice(out, block);
+    must_append_text(out, "}");
 }
 
-static annal_status append_parts(struct buf *out, annal_slice content)
+static void append_parts(struct buf *out, annal_slice content)
 {
     struct json_walk walk;
     annal_slice block;
-    annal_status status = append_text(out, "[");
+    must_append_text(out, "[");
     if (content.len > 0 && content.ptr[0] == '[' && annal__json_walk_array(&walk, content)) {
-        for (int i = 0; status == ANNAL_OK && annal__json_walk_item(&walk, &block); i++) {
-            status = append_text(out, i > 0 ? "," : "");
-            if (status == ANNAL_OK)
-                status = append_part(out, block);
+        for (int i = 0; annal__json_walk_item(&walk, &block); i++) {
+            must_append_text(out, i > 0 ? "," : "");
+            append_part(out, block);
         }
-    } else if (content.len > 0 && status == ANNAL_OK) {
-        status = append_part(out, content);
+    } else if (content.len > 0) {
+        append_part(out, content);
     }
-    return status < 0 ? status : append_text(out, "]");
+    must_append_text(out, "]");
 }
 
 /* Append a message, unless the request would become longer than CHAT_CONTENT_BYTES (chat.h, rule
  * 3). finish is NULL if the message is not an answer. */
-static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
-                                   annal_slice content, const char *finish)
+static void append_message(struct buf *out, bool *cut, annal_slice role, annal_slice content,
+                           const char *finish)
 {
     size_t before = out->len;
     if (before + content.len > CHAT_CONTENT_BYTES) {
         *cut = true;
-        return ANNAL_OK;
+        return;
     }
-    annal_status status = append_text(out, before > 0 ? ",{\"role\":" : "{\"role\":");
-    if (status == ANNAL_OK)
-        status =
-            annal__buf_append_slice(out, excerpt_is_text(role) ? role : ANNAL_SLICE("\"user\""));
-    if (status == ANNAL_OK)
-        status = append_text(out, ",\"parts\":");
-    if (status == ANNAL_OK)
-        status = append_parts(out, content);
-    if (status == ANNAL_OK && finish != NULL)
-        status = annal__buf_printf(out, ",\"finish_reason\":\"%s\"", finish);
-    return status < 0 ? status : append_text(out, "}");
+    must_append_text(out, before > 0 ? ",{\"role\":" : "{\"role\":");
+    must_append_slice(out, excerpt_is_text(role) ? role : ANNAL_SLICE("\"user\""));
+    must_append_text(out, ",\"parts\":");
+    append_parts(out, content);
+    if (finish != NULL)
+        must_printf(out, ",\"finish_reason\":\"%s\"", finish);
+    must_append_text(out, "}");
 }
 
 /* ---- Answers ---- */
@@ -179,16 +168,15 @@ static const char *finish_of(annal_slice stop_reason)
     return "stop";
 }
 
-static annal_status emit(struct chats *chats, annal_error *err)
+static void emit(struct chats *chats)
 {
     struct chat *now = &chats->now;
-    annal_status status = ANNAL_OK;
     if (!now->begun)
-        return ANNAL_OK;
+        return;
     if (now->used)
         pay_all(&now->tokens, &chats->owed);
     if (chats->fn != NULL)
-        status = chats->fn(chats->arg, now, err);
+        chats->fn(chats->arg, now);
     chats->asked_us = now->end_us;
     now->begun = now->used = now->cut = false;
     now->finish = NULL;
@@ -197,7 +185,6 @@ static annal_status emit(struct chats *chats, annal_error *err)
     annal__buf_clear(&now->id);
     annal__buf_clear(&now->input);
     annal__buf_clear(&now->output);
-    return status;
 }
 
 static bool same_text(const struct buf *text, annal_slice raw)
@@ -205,20 +192,17 @@ static bool same_text(const struct buf *text, annal_slice raw)
     return raw.len > 0 && annal__slice_same(annal__buf_slice(text), raw);
 }
 
-static annal_status set_name(struct buf *name, annal_slice raw)
+static void set_name(struct buf *name, annal_slice raw)
 {
-    if (name->len > 0 || !excerpt_is_text(raw) || raw.len > NAME_BYTES_MAX)
-        return ANNAL_OK;
-    return annal__buf_append_slice(name, raw);
+    if (name->len == 0 && excerpt_is_text(raw) && raw.len <= NAME_BYTES_MAX)
+        must_append_slice(name, raw);
 }
 
 /* Begin an answer with this event, unless one has begun, and set the members that are not set
  * yet. */
-static annal_status begin(struct chats *chats, const annal_event *event, uint64_t turn_seq,
-                          annal_error *err)
+static void begin(struct chats *chats, const annal_event *event, uint64_t turn_seq)
 {
     struct chat *now = &chats->now;
-    annal_status status = ANNAL_OK;
     if (!now->begun) {
         struct buf empty = now->input;
         now->begun = true;
@@ -232,10 +216,8 @@ static annal_status begin(struct chats *chats, const annal_event *event, uint64_
     }
     now->seq = event->seq;
     now->end_us = event->ts_us;
-    status = set_name(&now->model, event_member(event, "model"));
-    if (status == ANNAL_OK)
-        status = set_name(&now->id, event_member(event, "message_id"));
-    return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory") : ANNAL_OK;
+    set_name(&now->model, event_member(event, "model"));
+    set_name(&now->id, event_member(event, "message_id"));
 }
 
 /* Return whether an event belongs to another answer than the current one, by its message_id. */
@@ -245,80 +227,71 @@ static bool is_another(const struct chat *now, const annal_event *event)
     return now->begun && now->id.len > 0 && excerpt_is_text(id) && !same_text(&now->id, id);
 }
 
-static annal_status take_answer(struct chats *chats, const annal_event *event, uint64_t turn_seq,
-                                annal_error *err)
+static void take_answer(struct chats *chats, const annal_event *event, uint64_t turn_seq)
 {
     struct chat *now = &chats->now;
-    annal_status status = ANNAL_OK;
     bool over = now->used && !same_text(&now->id, event_member(event, "message_id"));
     if (over || is_another(now, event))
-        status = emit(chats, err);
-    if (status >= 0)
-        status = begin(chats, event, turn_seq, err);
+        emit(chats);
+    begin(chats, event, turn_seq);
     now->finish = finish_of(event_member(event, "stop_reason"));
-    if (status >= 0 && append_message(&now->output, &now->cut, ANNAL_SLICE("\"assistant\""),
-                                      event_member(event, "content"), now->finish) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
-    return status;
+    append_message(&now->output, &now->cut, ANNAL_SLICE("\"assistant\""),
+                   event_member(event, "content"), now->finish);
 }
 
-static annal_status take_tokens(struct chats *chats, const annal_event *event,
-                                const struct tally *used, uint64_t turn_seq, annal_error *err)
+static void take_tokens(struct chats *chats, const annal_event *event, const struct tally *used,
+                        uint64_t turn_seq)
 {
     struct chat *now = &chats->now;
     struct chat_tokens tokens = tokens_of(event, used);
-    annal_status status = ANNAL_OK;
     bool takes_back = tokens.input < 0 || tokens.output < 0;
     if (takes_back && !now->begun)
         pay_all(&tokens, &chats->owed);
     if (takes_back && !now->begun && tokens.input == 0 && tokens.output == 0)
-        return ANNAL_OK;
+        return;
     bool over = now->used && !same_text(&now->id, event_member(event, "message_id"));
     bool costs_only = tokens.input == 0 && tokens.output == 0;
     if (costs_only && !now->begun) {
         chats->owed.cost_microusd -= tokens.cost_microusd;
-        return ANNAL_OK;
+        return;
     }
     bool joins = now->begun && (takes_back || costs_only);
     if (!joins && (over || is_another(now, event)))
-        status = emit(chats, err);
-    if (status >= 0 && !joins)
-        status = begin(chats, event, turn_seq, err);
+        emit(chats);
+    if (!joins)
+        begin(chats, event, turn_seq);
     add_tokens(&now->tokens, &tokens);
     now->used = true;
-    return status;
 }
 
-static annal_status take_question(struct chats *chats, const annal_event *event, annal_error *err)
+static void take_question(struct chats *chats, const annal_event *event)
 {
-    annal_status status = emit(chats, err);
+    emit(chats);
     chats->asked_us = event->ts_us;
-    if (status >= 0 && append_message(&chats->asked, &chats->asked_cut, event_message_role(event),
-                                      event_member(event, "content"), NULL) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
-    return status;
+    append_message(&chats->asked, &chats->asked_cut, event_message_role(event),
+                   event_member(event, "content"), NULL);
 }
 
-annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
-                        uint64_t turn_seq, annal_error *err)
+void chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
+                uint64_t turn_seq)
 {
     enum fact fact = event_fact_of(event);
     annal_slice role = event_message_role(event);
     bool answers = annal__slice_is(role, "\"assistant\"");
     bool counted = used->input_tokens != 0 || used->output_tokens != 0 || used->cost_microusd != 0;
-    if (fact == FACT_MESSAGE)
-        return answers ? take_answer(chats, event, turn_seq, err)
-                       : take_question(chats, event, err);
-    if (counted)
-        return take_tokens(chats, event, used, turn_seq, err);
-    if (fact == FACT_RESULT || fact == FACT_TURN_BEGINS)
+    if (fact == FACT_MESSAGE && answers)
+        take_answer(chats, event, turn_seq);
+    else if (fact == FACT_MESSAGE)
+        take_question(chats, event);
+    else if (counted)
+        take_tokens(chats, event, used, turn_seq);
+    else if (fact == FACT_RESULT || fact == FACT_TURN_BEGINS)
         chats->asked_us = event->ts_us;
-    return ANNAL_OK;
 }
 
-annal_status chats_finish(struct chats *chats, annal_error *err)
+void chats_finish(struct chats *chats)
 {
-    return emit(chats, err);
+    emit(chats);
 }
 
 void chats_done(struct chats *chats)

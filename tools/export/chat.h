@@ -40,8 +40,8 @@ struct chat {
     bool cut;
 };
 
-/* Receive a complete answer. Return ANNAL_OK to continue. */
-typedef annal_status (*chat_fn)(void *arg, const struct chat *chat, annal_error *err);
+/* Receive a complete answer. */
+typedef void (*chat_fn)(void *arg, const struct chat *chat);
 
 struct chats {
     chat_fn fn; /* NULL: answers are only counted */
@@ -57,9 +57,9 @@ struct chats {
  * Add the next event of a session. used is the result of event_spending_add(); turn_seq is the seq
  * of the event that began the turn.
  */
-annal_status chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
-                        uint64_t turn_seq, annal_error *err);
-annal_status chats_finish(struct chats *chats, annal_error *err);
+void chats_take(struct chats *chats, const annal_event *event, const struct tally *used,
+                uint64_t turn_seq);
+void chats_finish(struct chats *chats);
 void chats_done(struct chats *chats);
 
 #endif

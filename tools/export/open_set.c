@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/hash.h"
+#include "tools/cli/must.h"
 
 #include <stdlib.h>
 
@@ -23,27 +24,26 @@ static uint32_t place_of(const struct open_set *set, uint64_t id)
     return at;
 }
 
-static bool grow(struct open_set *set)
+static void grow(struct open_set *set)
 {
     struct open_set grown = *set;
     grown.capacity = set->capacity == 0 ? CAPACITY_LEAST : set->capacity * 2;
-    grown.entries = annal__zalloc(grown.capacity * sizeof *grown.entries);
-    if (grown.entries == NULL)
-        return false;
+    grown.entries = must_zalloc(grown.capacity * sizeof *grown.entries);
     for (uint32_t i = 0; i < set->capacity; i++) {
         if (set->entries[i].seq != 0)
             grown.entries[place_of(&grown, set->entries[i].id)] = set->entries[i];
     }
     annal__free(set->entries);
     *set = grown;
-    return true;
 }
 
 bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
                     const annal_event *event)
 {
-    if (set->count >= OPEN_ENTRIES_MAX || (set->count * 2 >= set->capacity && !grow(set)))
+    if (set->count >= OPEN_ENTRIES_MAX)
         return false;
+    if (set->count * 2 >= set->capacity)
+        grow(set);
     uint64_t hash = id_of(kind, id, event->seq);
     struct open_entry *entry = &set->entries[place_of(set, hash)];
     if (kind == OPEN_RESULT && entry->seq != 0)

@@ -16,6 +16,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/sys/cursor.h"
+#include "tools/cli/must.h"
 #include "tools/export/chat.h"
 #include "tools/export/span.h"
 #include "tools/export/summary.h"
@@ -44,15 +45,9 @@ struct trace {
     bool any; /* whether a span was printed already, so that a comma precedes the next */
 };
 
-static annal_status fail_memory(annal_error *err)
-{
-    return annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
-}
-
 /* ---- Spans in general ---- */
 
-static annal_status begin(struct trace *trace, struct span *span, const char *what,
-                          annal_slice which, annal_error *err)
+static void begin(struct trace *trace, struct span *span, const char *what, annal_slice which)
 {
     span->session = trace->export->session;
     if (span->end_us < span->start_us)
@@ -60,10 +55,8 @@ static annal_status begin(struct trace *trace, struct span *span, const char *wh
     turn_list_widen(&trace->turns, span->parent_seq, span->start_us, span->end_us);
     fputs(trace->any ? "," : "", stdout);
     trace->any = true;
-    if (!span_begin(span, what, which))
-        return fail_memory(err);
+    span_begin(span, what, which);
     span_text(span, "gen_ai.conversation.id", trace->export->session);
-    return ANNAL_OK;
 }
 
 /* Return the provider of a model as the conventions call it, because they require one in each span,
@@ -102,13 +95,15 @@ static void put_parent(const struct trace *trace)
     char id[TRACE_ID_BYTES], root[SPAN_ID_BYTES];
     struct buf scratch = {0};
     annal_slice raw = summary_field(&trace->summary, FIELD_PARENT), parent = {0};
-    if (raw.len > 0 && annal__json_text(raw, &scratch, &parent) == ANNAL_OK &&
-        span_trace_id(parent, id) && span_id(parent, 0, root))
+    if (raw.len > 0 && annal__json_text(raw, &scratch, &parent) == ANNAL_OK) {
+        span_trace_id(parent, id);
+        span_id(parent, 0, root);
         printf(",\"links\":[{\"traceId\":\"%s\",\"spanId\":\"%s\"}]", id, root);
+    }
     annal__buf_done(&scratch);
 }
 
-static annal_status put_root(struct trace *trace, annal_error *err)
+static void put_root(struct trace *trace)
 {
     const struct summary *summary = &trace->summary;
     annal_slice agent = summary_field(summary, FIELD_AGENT);
@@ -118,9 +113,7 @@ static annal_status put_root(struct trace *trace, annal_error *err)
                         .kind = SPAN_INTERNAL,
                         .start_us = summary->first_us,
                         .end_us = summary->last_us};
-    annal_status status = begin(trace, &span, "invoke_agent", agent, err);
-    if (status < 0)
-        return status;
+    begin(trace, &span, "invoke_agent", agent);
     put_operation(trace, &span, "invoke_agent");
     span_raw(&span, "gen_ai.agent.name", agent);
     span_raw(&span, "gen_ai.request.model", summary_field(summary, FIELD_MODEL));
@@ -134,7 +127,6 @@ static annal_status put_root(struct trace *trace, annal_error *err)
                 incomplete ? ANNAL_SLICE("the session ends in the middle") : (annal_slice){0});
     put_parent(trace);
     fputc('}', stdout);
-    return ANNAL_OK;
 }
 
 /* ---- Events that began earlier ---- */
@@ -188,8 +180,8 @@ static void put_result(struct span *span, const annal_event *result)
 }
 
 /* Print the span of a call. result is NULL if the call has no result. */
-static annal_status put_tool(struct trace *trace, const annal_event *call, uint64_t turn_seq,
-                             const annal_event *result, annal_error *err)
+static void put_tool(struct trace *trace, const annal_event *call, uint64_t turn_seq,
+                     const annal_event *result)
 {
     annal_slice tool = event_member(call, "tool");
     const struct turn_span *turn = turn_list_find(&trace->turns, turn_seq);
@@ -200,9 +192,7 @@ static annal_status put_tool(struct trace *trace, const annal_event *call, uint6
                         .kind = SPAN_INTERNAL,
                         .start_us = call->ts_us,
                         .end_us = result != NULL ? result->ts_us : given_up_us};
-    annal_status status = begin(trace, &span, "execute_tool", tool, err);
-    if (status < 0)
-        return status;
+    begin(trace, &span, "execute_tool", tool);
     put_operation(trace, &span, "execute_tool");
     span_raw(&span, "gen_ai.tool.name", tool);
     span_raw(&span, "gen_ai.tool.call.id", event_member(call, "call_id"));
@@ -214,7 +204,6 @@ static annal_status put_tool(struct trace *trace, const annal_event *call, uint6
         put_incomplete(&span);
         span_end(&span, true, ANNAL_SLICE("no result"));
     }
-    return ANNAL_OK;
 }
 
 /* Print the span of a call that began earlier. result is the current event, or NULL. */
@@ -224,7 +213,9 @@ static annal_status put_call_back(struct trace *trace, const struct open_entry *
     annal_event event;
     annal_status status = read_back(trace, call->seq, &event, err);
     event.ts_us = call->ts_us;
-    return status < 0 ? status : put_tool(trace, &event, call->turn_seq, result, err);
+    if (status >= 0)
+        put_tool(trace, &event, call->turn_seq, result);
+    return status;
 }
 
 static annal_status take_call(struct trace *trace, const annal_event *event, annal_error *err)
@@ -241,25 +232,21 @@ static annal_status take_call(struct trace *trace, const annal_event *event, ann
     result.ts_us = answer.ts_us;
     if (status < 0 || (answer.seq == 0 && open_set_begin(&trace->open, OPEN_CALL, id, event)))
         return status;
-    return put_tool(trace, event, open_set_turn(&trace->open), answer.seq != 0 ? &result : NULL,
-                    err);
+    put_tool(trace, event, open_set_turn(&trace->open), answer.seq != 0 ? &result : NULL);
+    return ANNAL_OK;
 }
 
-static annal_status put_result_alone(struct trace *trace, const annal_event *event,
-                                     uint64_t turn_seq, annal_error *err)
+static void put_result_alone(struct trace *trace, const annal_event *event, uint64_t turn_seq)
 {
     struct span span = {.seq = event->seq,
                         .parent_seq = turn_seq,
                         .kind = SPAN_INTERNAL,
                         .start_us = event->ts_us,
                         .end_us = event->ts_us};
-    annal_status status = begin(trace, &span, "tool result", (annal_slice){0}, err);
-    if (status < 0)
-        return status;
+    begin(trace, &span, "tool result", (annal_slice){0});
     span_raw(&span, "gen_ai.tool.call.id", event_member(event, "call_id"));
     put_result(&span, event);
     span_end(&span, event_failed(event), event_member(event, "error"));
-    return ANNAL_OK;
 }
 
 static annal_status take_result(struct trace *trace, const annal_event *event, annal_error *err)
@@ -268,9 +255,9 @@ static annal_status take_result(struct trace *trace, const annal_event *event, a
     struct open_entry call = open_set_end(&trace->open, OPEN_CALL, id);
     if (call.seq != 0)
         return put_call_back(trace, &call, event, err);
-    if (open_set_begin(&trace->open, OPEN_RESULT, id, event))
-        return ANNAL_OK;
-    return put_result_alone(trace, event, open_set_turn(&trace->open), err);
+    if (!open_set_begin(&trace->open, OPEN_RESULT, id, event))
+        put_result_alone(trace, event, open_set_turn(&trace->open));
+    return ANNAL_OK;
 }
 
 /* ---- Turns ---- */
@@ -301,9 +288,7 @@ static annal_status put_turn(struct trace *trace, const struct turn_span *turn, 
                         .kind = SPAN_INTERNAL,
                         .start_us = turn->start_us,
                         .end_us = turn->end_seq != 0 ? turn->end_us : trace->summary.last_us};
-    status = begin(trace, &span, "turn", event_either(&event, "sequence", "turn_id"), err);
-    if (status < 0)
-        return status;
+    begin(trace, &span, "turn", event_either(&event, "sequence", "turn_id"));
     const char *taken = summary_taken_back(&trace->summary, event_member(&event, "turn_id"));
     span_raw(&span, "annal.turn.id", event_member(&event, "turn_id"));
     if (taken != NULL)
@@ -319,13 +304,12 @@ static annal_status put_turn(struct trace *trace, const struct turn_span *turn, 
     return ANNAL_OK;
 }
 
-static annal_status take_turn_begins(struct trace *trace, const annal_event *event,
-                                     annal_error *err)
+static void take_turn_begins(struct trace *trace, const annal_event *event)
 {
     annal_slice id = event_member(event, "turn_id");
     (void)open_set_end(&trace->open, OPEN_TURN, id);
     (void)open_set_begin(&trace->open, OPEN_TURN, id, event);
-    return turn_list_add(&trace->turns, event->seq, event->ts_us) ? ANNAL_OK : fail_memory(err);
+    turn_list_add(&trace->turns, event->seq, event->ts_us);
 }
 
 static void take_turn_ends(struct trace *trace, const annal_event *event)
@@ -350,20 +334,14 @@ static annal_status put_turns(struct trace *trace, annal_error *err)
 
 /* ---- Requests to a model ---- */
 
-static annal_status put_messages(struct span *span, const char *key, const struct buf *messages)
+static void put_messages(struct span *span, const char *key, const struct buf *messages)
 {
     struct buf array = {0};
     if (messages->len == 0)
-        return ANNAL_OK;
-    annal_status status = annal__buf_append(&array, "[", 1);
-    if (status == ANNAL_OK)
-        status = annal__buf_append_slice(&array, annal__buf_slice(messages));
-    if (status == ANNAL_OK)
-        status = annal__buf_append(&array, "]", 1);
-    if (status == ANNAL_OK)
-        span_text(span, key, annal__buf_slice(&array));
+        return;
+    must_printf(&array, "[%.*s]", ANNAL_FMT(annal__buf_slice(messages)));
+    span_text(span, key, annal__buf_slice(&array));
     annal__buf_done(&array);
-    return status;
 }
 
 static void put_tokens(struct span *span, const struct chat_tokens *tokens)
@@ -380,7 +358,7 @@ static void put_tokens(struct span *span, const struct chat_tokens *tokens)
         span_real(span, "gen_ai.usage.cost", (double)tokens->cost_microusd / 1e6);
 }
 
-static annal_status put_chat(void *arg, const struct chat *chat, annal_error *err)
+static void put_chat(void *arg, const struct chat *chat)
 {
     struct trace *trace = arg;
     annal_slice model = annal__buf_slice(&chat->model);
@@ -391,9 +369,7 @@ static annal_status put_chat(void *arg, const struct chat *chat, annal_error *er
                         .kind = SPAN_CLIENT,
                         .start_us = chat->start_us,
                         .end_us = chat->end_us};
-    annal_status status = begin(trace, &span, "chat", model, err);
-    if (status < 0)
-        return status;
+    begin(trace, &span, "chat", model);
     put_operation(trace, &span, "chat");
     span_raw(&span, "gen_ai.request.model", model);
     span_raw(&span, "gen_ai.response.id", annal__buf_slice(&chat->id));
@@ -401,17 +377,15 @@ static annal_status put_chat(void *arg, const struct chat *chat, annal_error *er
         span_word(&span, "gen_ai.response.finish_reasons", chat->finish);
     if (chat->used)
         put_tokens(&span, &chat->tokens);
-    status = put_messages(&span, "gen_ai.input.messages", &chat->input);
-    if (status == ANNAL_OK)
-        status = put_messages(&span, "gen_ai.output.messages", &chat->output);
+    put_messages(&span, "gen_ai.input.messages", &chat->input);
+    put_messages(&span, "gen_ai.output.messages", &chat->output);
     if (chat->cut)
         span_true(&span, "annal.content_cut");
     span_end(&span, false, (annal_slice){0});
-    return status < 0 ? fail_memory(err) : ANNAL_OK;
 }
 
 /* Print the span of a request that the model did not answer. */
-static annal_status put_failure(struct trace *trace, const annal_event *event, annal_error *err)
+static void put_failure(struct trace *trace, const annal_event *event)
 {
     annal_slice error = event_member(event, "error");
     struct span span = {.seq = event->seq,
@@ -420,14 +394,11 @@ static annal_status put_failure(struct trace *trace, const annal_event *event, a
                         .start_us =
                             trace->chats.asked_us != 0 ? trace->chats.asked_us : event->ts_us,
                         .end_us = event->ts_us};
-    annal_status status = begin(trace, &span, "chat", (annal_slice){0}, err);
-    if (status < 0)
-        return status;
+    begin(trace, &span, "chat", (annal_slice){0});
     put_operation(trace, &span, "chat");
     span_raw(&span, "gen_ai.request.model", summary_field(&trace->summary, FIELD_MODEL));
     span_raw(&span, "error.type", error_type(event));
     span_end(&span, true, error);
-    return ANNAL_OK;
 }
 
 /* ---- A session ---- */
@@ -446,24 +417,23 @@ static annal_status take(struct trace *trace, const annal_event *given, annal_er
     annal_event timed = *given, *event = &timed;
     event->ts_us = time_of(trace, given);
     struct tally used = event_spending_add(&trace->spending, event);
-    annal_status status = chats_take(&trace->chats, event, &used, open_set_turn(&trace->open), err);
-    if (status < 0)
-        return status;
+    chats_take(&trace->chats, event, &used, open_set_turn(&trace->open));
     switch (event_fact_of(event)) {
     case FACT_CALL:
         return take_call(trace, event, err);
     case FACT_RESULT:
         return take_result(trace, event, err);
     case FACT_TURN_BEGINS:
-        return take_turn_begins(trace, event, err);
+        take_turn_begins(trace, event);
+        break;
     case FACT_TURN_ENDS:
         take_turn_ends(trace, event);
-        return ANNAL_OK;
+        break;
     default:
-        return event_is(event, "provider.failed") || event_is(event, "provider_error")
-                   ? put_failure(trace, event, err)
-                   : ANNAL_OK;
+        if (event_is(event, "provider.failed") || event_is(event, "provider_error"))
+            put_failure(trace, event);
     }
+    return ANNAL_OK;
 }
 
 static annal_status put_open(struct trace *trace, annal_error *err)
@@ -478,10 +448,10 @@ static annal_status put_open(struct trace *trace, annal_error *err)
         if (entry->kind == OPEN_RESULT)
             status = read_back(trace, entry->seq, &event, err);
         event.ts_us = entry->ts_us;
-        if (status >= 0)
-            status = entry->kind == OPEN_CALL
-                         ? put_call_back(trace, entry, NULL, err)
-                         : put_result_alone(trace, &event, entry->turn_seq, err);
+        if (entry->kind == OPEN_CALL)
+            status = put_call_back(trace, entry, NULL, err);
+        else if (status >= 0)
+            put_result_alone(trace, &event, entry->turn_seq);
     }
     return status;
 }
@@ -505,8 +475,10 @@ static annal_status pass(struct trace *trace, bool last_pass,
 
 static annal_status count(struct trace *trace, const annal_event *event, annal_error *err)
 {
+    (void)err;
     struct tally used = event_spending_add(&trace->spending, event);
-    return chats_take(&trace->chats, event, &used, 0, err);
+    chats_take(&trace->chats, event, &used, 0);
+    return ANNAL_OK;
 }
 
 /* Read all events once to find how many tokens were counted twice, and must be subtracted from the
@@ -514,8 +486,7 @@ static annal_status count(struct trace *trace, const annal_event *event, annal_e
 static annal_status find_overdraft(struct trace *trace, annal_error *err)
 {
     annal_status status = pass(trace, false, count, err);
-    if (status >= 0)
-        status = chats_finish(&trace->chats, err);
+    chats_finish(&trace->chats);
     struct chat_tokens owed = trace->chats.owed;
     chats_done(&trace->chats);
     trace->chats = (struct chats){.owed = owed};
@@ -536,11 +507,10 @@ static annal_status put_session(struct trace *trace, annal_error *err)
     printf("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"annal\",\"version\":\"%s\"},\"spans\":[",
            annal_version());
     trace->now_us = trace->summary.first_us;
-    annal_status status = put_root(trace, err);
+    put_root(trace);
+    annal_status status = pass(trace, true, take, err);
     if (status >= 0)
-        status = pass(trace, true, take, err);
-    if (status >= 0)
-        status = chats_finish(&trace->chats, err);
+        chats_finish(&trace->chats);
     if (status >= 0)
         status = put_open(trace, err);
     if (status >= 0)

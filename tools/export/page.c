@@ -2,6 +2,7 @@
 #include "tools/export/page.h"
 
 #include "journal/base/json_walk.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/visible.h"
 #include "tools/show/excerpt.h"
@@ -45,15 +46,13 @@ annal_slice page_without_base64(annal_slice raw, struct buf *hold)
             continue;
         if (!is_encoded(raw, at, len))
             continue;
-        if (annal__buf_append(hold, raw.ptr + kept, at - kept) < 0 ||
-            annal__buf_printf(hold, "(%zu characters of base64, not shown)", len) < 0)
-            return (annal_slice){0};
+        must_append(hold, raw.ptr + kept, at - kept);
+        must_printf(hold, "(%zu characters of base64, not shown)", len);
         kept = at + len;
     }
     if (kept == 0)
         return raw;
-    if (annal__buf_append(hold, raw.ptr + kept, raw.len - kept) < 0)
-        return (annal_slice){0};
+    must_append(hold, raw.ptr + kept, raw.len - kept);
     return annal__buf_slice(hold);
 }
 
@@ -165,13 +164,12 @@ static bool next_line(struct letters *letters, struct buf *line)
         return false;
     for (;;) {
         size_t run = excerpt_letters_plain(letters, SIZE_MAX);
-        if (annal__buf_append(line, letters->at, run) < 0)
-            break;
+        must_append(line, letters->at, run);
         letters->at += run;
         struct letter letter = excerpt_letter_next(letters);
-        if (letter.len == 0 || letter.bytes[0] == '\n' ||
-            annal__buf_append(line, letter.bytes, letter.len) < 0)
+        if (letter.len == 0 || letter.bytes[0] == '\n')
             break;
+        must_append(line, letter.bytes, letter.len);
     }
     make_visible(line);
     return true;
@@ -206,7 +204,8 @@ static bool cut_line(struct buf *line)
     while (len > 0 && ((unsigned char)line->ptr[len] & 0xc0) == 0x80)
         len--;
     line->len = len;
-    return annal__buf_append(line, "…", strlen("…")) == ANNAL_OK;
+    must_append_text(line, "…");
+    return true;
 }
 
 uint64_t page_fence(annal_slice raw, int lines_max)

@@ -4,6 +4,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_halves.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/export/parquet.h"
 
 #include <errno.h>
@@ -67,9 +68,7 @@ static int open_unnamed(const char *directory)
 
 int parquet_rows_new(const struct parquet *parquet, struct parquet_rows **out)
 {
-    struct parquet_rows *rows = annal__zalloc(sizeof *rows);
-    if (rows == NULL)
-        return fail_storage("collect the rows of a Parquet file: out of memory");
+    struct parquet_rows *rows = must_zalloc(sizeof *rows);
     int fd = open_unnamed(parquet_directory(parquet));
     rows->file = fd >= 0 ? fdopen(fd, "w+") : NULL;
     if (rows->file == NULL) {
@@ -112,20 +111,17 @@ static bool is_taken(const struct parquet_rows *rows, size_t count, const char *
     return false;
 }
 
-/* Return the name of column i: "x", or "x_1" if an earlier column is named "x". NULL if memory ran
- * out. */
+/* Return the name of column i: "x", or "x_1" if an earlier column is named "x". */
 static char *name_column(const struct parquet_rows *rows, size_t i, const char *given)
 {
     char *name = NULL;
     bool good = given[0] != '\0' && annal__json_is_utf8(annal_slice_of(given));
-    if (good ? (name = strdup(given)) == NULL : asprintf(&name, "column_%zu", i + 1) < 0)
-        return NULL;
+    must_true(good ? (name = strdup(given)) != NULL : asprintf(&name, "column_%zu", i + 1) >= 0);
     char *base = name;
-    for (unsigned n = 1; name != NULL && is_taken(rows, i, name); n++) {
+    for (unsigned n = 1; is_taken(rows, i, name); n++) {
         if (name != base)
             free(name);
-        if (asprintf(&name, "%s_%u", base, n) < 0)
-            name = NULL;
+        must_true(asprintf(&name, "%s_%u", base, n) >= 0);
     }
     if (name != base)
         free(base);
@@ -135,20 +131,17 @@ static char *name_column(const struct parquet_rows *rows, size_t i, const char *
 int parquet_rows_columns(void *arg, const annal_row *row)
 {
     struct parquet_rows *rows = arg;
-    rows->columns = annal__zalloc(row->count * sizeof *rows->columns);
-    rows->names = annal__zalloc(row->count * sizeof *rows->names);
-    rows->seen = annal__zalloc(row->count * sizeof *rows->seen);
-    rows->values = annal__zalloc(row->count * sizeof *rows->values);
-    rows->bytes = annal__zalloc(row->count * sizeof *rows->bytes);
+    rows->columns = must_zalloc(row->count * sizeof *rows->columns);
+    rows->names = must_zalloc(row->count * sizeof *rows->names);
+    rows->seen = must_zalloc(row->count * sizeof *rows->seen);
+    rows->values = must_zalloc(row->count * sizeof *rows->values);
+    rows->bytes = must_zalloc(row->count * sizeof *rows->bytes);
     rows->count = row->count;
-    bool good = rows->columns != NULL && rows->names != NULL && rows->seen != NULL &&
-                rows->values != NULL && rows->bytes != NULL;
-    for (size_t i = 0; good && i < row->count; i++) {
+    for (size_t i = 0; i < row->count; i++) {
         rows->names[i] = name_column(rows, i, row->names[i]);
         rows->columns[i].name = rows->names[i];
-        good = rows->names[i] != NULL;
     }
-    return good ? 0 : fail_storage("collect the rows of a Parquet file: out of memory");
+    return 0;
 }
 
 /* ---- Types ---- */
@@ -165,11 +158,9 @@ static bool is_readable(annal_slice text)
     struct buf copy = {0};
     if (annal__json_is_utf8(text))
         return true;
-    bool readable = annal__buf_append_slice(&copy, text) >= 0;
-    if (readable) {
-        annal__json_text_mend_halves(copy.ptr, copy.len);
-        readable = annal__json_is_utf8(annal__buf_slice(&copy));
-    }
+    must_append_slice(&copy, text);
+    annal__json_text_mend_halves(copy.ptr, copy.len);
+    bool readable = annal__json_is_utf8(annal__buf_slice(&copy));
     annal__buf_done(&copy);
     return readable;
 }
@@ -247,10 +238,7 @@ static bool read_value(FILE *file, annal_value *value, struct buf *bytes)
     if (!is_bytes(value))
         return true;
     annal__buf_clear(bytes);
-    if (annal__buf_reserve(bytes, len) < 0) {
-        errno = ENOMEM;
-        return false;
-    }
+    must_reserve(bytes, len);
     bytes->len = len;
     value->bytes = annal__buf_slice(bytes);
     return len == 0 || fread(bytes->ptr, len, 1, file) == 1;

@@ -3,6 +3,7 @@
  * parameters are ?1, the session; ?2, the seq of the last event; ?3, whether to export the tree. */
 #include "journal/base/json_halves.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/export/export.h"
 #include "tools/show/values.h"
@@ -13,9 +14,8 @@ static int print_row(void *arg, const annal_row *row)
 {
     struct buf *text = arg;
     annal__buf_clear(text);
-    if (row->values[0].kind == ANNAL_VALUE_TEXT &&
-        annal__buf_append_slice(text, row->values[0].bytes) < 0)
-        return ANNAL_ERR_NOMEM;
+    if (row->values[0].kind == ANNAL_VALUE_TEXT)
+        must_append_slice(text, row->values[0].bytes);
     annal__json_text_mend_halves(text->ptr, text->len);
     (void)annal__json_mend_halves(text->ptr, text->len, true);
     out_slice(annal__buf_slice(text));
@@ -40,8 +40,6 @@ int select_export(struct export *export)
         annal_sql(export->index, annal_slice_of(export->sql), &options, print_row, &text, &err);
     bool printed = text.ptr != NULL;
     annal__buf_done(&text);
-    if (status == ANNAL_ERR_NOMEM)
-        return fail_storage("export: out of memory");
     if (status < 0)
         return fail_error(&err);
     catch_up_say_lag(&lag);

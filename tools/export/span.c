@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/export/span.h"
 
-#include "journal/base/buf.h"
 #include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/show/excerpt.h"
 
@@ -16,13 +16,12 @@ enum { NAME_CHARS = 80, MESSAGE_CHARS = 1000 };
 
 /* ---- Ids ---- */
 
-static bool hash_hex(const char *domain, annal_slice session, const char *seq, size_t bytes,
+static void hash_hex(const char *domain, annal_slice session, const char *seq, size_t bytes,
                      char *text)
 {
     uint8_t hash[SHA256_BYTES];
     struct sha256 *sha256 = annal__sha256_begin();
-    if (sha256 == NULL)
-        return false;
+    must_true(sha256 != NULL);
     annal__sha256_add(sha256, domain, strlen(domain) + 1);
     annal__sha256_add(sha256, session.ptr, session.len);
     if (seq != NULL) {
@@ -31,19 +30,18 @@ static bool hash_hex(const char *domain, annal_slice session, const char *seq, s
     }
     annal__sha256_end(sha256, hash);
     annal__hex_text(hash, bytes, text);
-    return true;
 }
 
-bool span_trace_id(annal_slice session, char text[TRACE_ID_BYTES])
+void span_trace_id(annal_slice session, char text[TRACE_ID_BYTES])
 {
-    return hash_hex("annal trace", session, NULL, 16, text);
+    hash_hex("annal trace", session, NULL, 16, text);
 }
 
-bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES])
+void span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES])
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%" PRIu64, seq);
-    return hash_hex("annal span", session, digits, 8, text);
+    hash_hex("annal span", session, digits, 8, text);
 }
 
 /* ---- Strings ---- */
@@ -79,17 +77,17 @@ static void put_nanos(const char *name, int64_t time_us)
     printf(",\"%s\":\"%" PRId64 "\"", name, within * 1000);
 }
 
-bool span_begin(struct span *span, const char *what, annal_slice which)
+void span_begin(struct span *span, const char *what, annal_slice which)
 {
     char trace[TRACE_ID_BYTES], id[SPAN_ID_BYTES], parent[SPAN_ID_BYTES];
     struct buf name = {0};
-    if (!span_trace_id(span->session, trace) || !span_id(span->session, span->seq, id) ||
-        !span_id(span->session, span->parent_seq, parent))
-        return false;
+    span_trace_id(span->session, trace);
+    span_id(span->session, span->seq, id);
+    span_id(span->session, span->parent_seq, parent);
     printf("{\"traceId\":\"%s\",\"spanId\":\"%s\"", trace, id);
     if (!span->is_root)
         printf(",\"parentSpanId\":\"%s\"", parent);
-    (void)!annal__buf_printf(&name, "%s%s", what, which.len > 0 ? " " : "");
+    must_printf(&name, "%s%s", what, which.len > 0 ? " " : "");
     excerpt_line(&name, which, NAME_CHARS);
     fputs(",\"name\":", stdout);
     out_json_string(annal__buf_slice(&name));
@@ -98,7 +96,6 @@ bool span_begin(struct span *span, const char *what, annal_slice which)
     put_nanos("startTimeUnixNano", span->start_us);
     put_nanos("endTimeUnixNano", span->end_us < span->start_us ? span->start_us : span->end_us);
     fputs(",\"attributes\":[", stdout);
-    return true;
 }
 
 static void put_key(struct span *span, const char *key, const char *kind)

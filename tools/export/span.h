@@ -30,14 +30,13 @@ struct span {
     int attributes; /* number of attributes written so far */
 };
 
-/* Write the id of a trace (a session), or of a span (an event), in hex to text. Returns false if
- * memory ran out. */
-bool span_trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
-bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
+/* Write the id of a trace (a session), or of a span (an event), in hex to text. */
+void span_trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
+void span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
 
 /* Print the beginning of a span. Its name is "what", or "what which" if which (raw JSON) is not
- * empty. Returns false if memory ran out. */
-bool span_begin(struct span *span, const char *what, annal_slice which);
+ * empty. */
+void span_begin(struct span *span, const char *what, annal_slice which);
 
 /* Print an attribute; nothing if the value is empty. */
 void span_text(struct span *span, const char *key, annal_slice text);

@@ -3,12 +3,13 @@
 
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
+#include "tools/cli/must.h"
 #include "tools/show/excerpt.h"
 
 enum { FIELD_BYTES_MAX = 4096 };
 
 /* Read the fields from session.created, and their changes from session.updated. */
-static annal_status take_fields(struct summary *summary, const annal_event *event)
+static void take_fields(struct summary *summary, const annal_event *event)
 {
     static const char *const names[FIELD_COUNT] = {
         "title",      "agent_id",         "provider", "model", "working_directory",
@@ -18,26 +19,23 @@ static annal_status take_fields(struct summary *summary, const annal_event *even
         fields = event->data;
     else if (event_is(event, "session.updated"))
         fields = event_member(event, "set");
-    annal_status status = ANNAL_OK;
     for (int i = 0; i < FIELD_COUNT && fields.len > 0 && fields.ptr[0] == '{'; i++) {
         annal_slice value = annal__json_member(fields, names[i]);
-        if (!excerpt_is_text(value) || value.len > FIELD_BYTES_MAX || status < 0)
+        if (!excerpt_is_text(value) || value.len > FIELD_BYTES_MAX)
             continue;
         annal__buf_clear(&summary->fields[i]);
-        status = annal__buf_append_slice(&summary->fields[i], value);
+        must_append_slice(&summary->fields[i], value);
     }
-    return status;
 }
 
 /* Set the model to the first one that a message or a usage names, if no event names the model of
  * the session. */
-static annal_status take_model(struct summary *summary, const annal_event *event)
+static void take_model(struct summary *summary, const annal_event *event)
 {
     annal_slice model = event_member(event, "model");
     struct buf *field = &summary->fields[FIELD_MODEL];
-    if (field->len > 0 || !excerpt_is_text(model) || model.len > FIELD_BYTES_MAX)
-        return ANNAL_OK;
-    return annal__buf_append_slice(field, model);
+    if (field->len == 0 && excerpt_is_text(model) && model.len <= FIELD_BYTES_MAX)
+        must_append_slice(field, model);
 }
 
 static void take_ends(struct summary *summary, const annal_event *event)
@@ -105,14 +103,12 @@ static void take_time(struct summary *summary, int64_t ts_us)
         summary->last_us = ts_us;
 }
 
-static annal_status take(struct summary *summary, const annal_event *event, annal_error *err)
+static void take(struct summary *summary, const annal_event *event)
 {
     enum fact fact = event_fact_of(event);
-    annal_status status = take_fields(summary, event);
-    if (status >= 0 && (fact == FACT_MESSAGE || fact == FACT_USAGE))
-        status = take_model(summary, event);
-    if (status < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "export: out of memory");
+    take_fields(summary, event);
+    if (fact == FACT_MESSAGE || fact == FACT_USAGE)
+        take_model(summary, event);
     summary->events++;
     take_time(summary, event->ts_us);
     struct tally used = event_spending_add(&summary->spending, event);
@@ -123,7 +119,6 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     if (event_is(event, "import.recovered"))
         summary->recovered_seq = event->seq;
     summary->rests = event_rests(summary->rests, event);
-    return ANNAL_OK;
 }
 
 /* At the end, count the newest turn as ended if the agent has answered and no call is open. */
@@ -142,7 +137,7 @@ annal_status summary_make(struct summary *summary, struct export *export, annal_
     while (status >= 0 && status != ANNAL_END) {
         status = export_reader_next(&reader, &event, err);
         if (status == ANNAL_OK)
-            status = take(summary, &event, err);
+            take(summary, &event);
         else if (status == ANNAL_DAMAGE)
             summary->lost += annal_cursor_damage(reader.cursor).event_lost ? 1 : 0;
     }

@@ -4,6 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <errno.h>
@@ -63,15 +64,10 @@ annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err)
     annal_status status = library_load(&library_archive, err);
     if (status < 0)
         return status;
-    struct tar_writer *writer = annal__zalloc(sizeof *writer);
-    if (writer == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: out of memory");
+    struct tar_writer *writer = must_zalloc(sizeof *writer);
     writer->sha256 = annal__sha256_begin();
     writer->archive = archive = archive_write_new();
-    if (writer->sha256 == NULL || archive == NULL) {
-        tar_writer_free(writer);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: out of memory");
-    }
+    must_true(writer->sha256 != NULL && archive != NULL);
     if (archive_write_add_filter_zstd(archive) != ARCHIVE_OK ||
         archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
         archive_write_set_bytes_in_last_block(archive, 1) != ARCHIVE_OK ||
@@ -88,8 +84,7 @@ annal_status tar_write_file(struct tar_writer *writer, const char *name, uint64_
                             annal_error *err)
 {
     struct archive_entry *entry = archive_entry_new();
-    if (entry == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: out of memory");
+    must_true(entry != NULL);
     archive_entry_set_pathname(entry, name);
     archive_entry_set_filetype(entry, AE_IFREG);
     archive_entry_set_perm(entry, 0600);
@@ -186,8 +181,7 @@ static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t
 {
     struct sha256 *sha256 = annal__sha256_begin();
     annal_status status = ANNAL_OK;
-    if (sha256 == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
+    must_true(sha256 != NULL);
     while (bytes > 0 && status == ANNAL_OK) {
         size_t most = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
         ssize_t got = read(reader->fd, reader->piece, most);
@@ -235,9 +229,7 @@ annal_status tar_reader_open(const char *path, const char *name, struct tar_read
     annal_status status = library_load(&library_archive, err);
     if (status < 0)
         return status;
-    struct tar_reader *reader = annal__zalloc(sizeof *reader);
-    if (reader == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
+    struct tar_reader *reader = must_zalloc(sizeof *reader);
     reader->name = name;
     reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (reader->fd < 0)
@@ -245,8 +237,7 @@ annal_status tar_reader_open(const char *path, const char *name, struct tar_read
             annal__fail(err, ANNAL_ERR_NOTFOUND, "open the bundle '%s': %s", name, strerror(errno));
     if (status == ANNAL_OK)
         status = check_seal(reader, err);
-    if (status == ANNAL_OK && (reader->archive = archive_read_new()) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
+    must_true((reader->archive = archive_read_new()) != NULL);
     if (status == ANNAL_OK &&
         (archive_read_support_filter_zstd(reader->archive) != ARCHIVE_OK ||
          archive_read_support_format_tar(reader->archive) != ARCHIVE_OK ||

@@ -2,21 +2,14 @@
 #include "tools/export/turn_list.h"
 
 #include "journal/base/alloc.h"
+#include "tools/cli/must.h"
 
 #include <stdlib.h>
 
-bool turn_list_add(struct turn_list *turns, uint64_t seq, int64_t ts_us)
+void turn_list_add(struct turn_list *turns, uint64_t seq, int64_t ts_us)
 {
-    if (turns->count == turns->capacity) {
-        size_t capacity = turns->capacity == 0 ? 64 : turns->capacity * 2;
-        void *grown = annal__realloc_array(turns->all, capacity, sizeof *turns->all);
-        if (grown == NULL)
-            return false;
-        turns->all = grown;
-        turns->capacity = capacity;
-    }
-    turns->all[turns->count++] = (struct turn_span){.seq = seq, .start_us = ts_us, .end_us = ts_us};
-    return true;
+    struct turn_span *turn = must_array_add(&turns->all, &turns->count, sizeof *turn);
+    *turn = (struct turn_span){.seq = seq, .start_us = ts_us, .end_us = ts_us};
 }
 
 static int compare(const void *seq, const void *turn)

@@ -20,11 +20,10 @@ struct turn_span {
 struct turn_list {
     struct turn_span *all; /* sorted by seq */
     size_t count;
-    size_t capacity;
 };
 
-/* Add a turn; turns must be added in the order of seq. Returns false if memory ran out. */
-bool turn_list_add(struct turn_list *turns, uint64_t seq, int64_t ts_us);
+/* Add a turn; turns must be added in the order of seq. */
+void turn_list_add(struct turn_list *turns, uint64_t seq, int64_t ts_us);
 
 /* Return the turn that event seq began; NULL if it began none. */
 struct turn_span *turn_list_find(const struct turn_list *turns, uint64_t seq);

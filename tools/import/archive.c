@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/import/archive.h"
 
-#include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/import/unzst.h"
 
 #include <fnmatch.h>
@@ -54,14 +54,10 @@ static annal_status write_value(struct unzip *unzip, annal_error *err)
 static annal_status write_file(struct unzip *unzip, const char *name, annal_error *err)
 {
     struct buf head = {0};
-    annal_status status = annal__json_quote(&head, annal_slice_of(name));
-    if (status < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
-    if (status >= 0) {
-        fprintf(unzip->lines, "{\"file\":%.*s,\"value\":", ANNAL_FMT(annal__buf_slice(&head)));
-        status = write_value(unzip, err);
-        fputs(status < 0 ? "\n" : "}\n", unzip->lines);
-    }
+    must_quote(&head, annal_slice_of(name));
+    fprintf(unzip->lines, "{\"file\":%.*s,\"value\":", ANNAL_FMT(annal__buf_slice(&head)));
+    annal_status status = write_value(unzip, err);
+    fputs(status < 0 ? "\n" : "}\n", unzip->lines);
     annal__buf_done(&head);
     return status;
 }
@@ -92,8 +88,7 @@ static annal_status read_once(struct unzip *unzip, int fd, const char *pattern, 
     if (lseek(fd, 0, SEEK_SET) < 0)
         return annal__fail_errno(err, "cannot be read");
     unzip->archive = archive_read_new();
-    if (unzip->archive == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    must_true(unzip->archive != NULL);
     if (archive_read_support_format_zip(unzip->archive) != ARCHIVE_OK ||
         archive_read_open_fd(unzip->archive, fd, PIECE_BYTES) != ARCHIVE_OK)
         status = fail_damaged(unzip, err);

@@ -2,10 +2,10 @@
 #include "tools/import/detect.h"
 
 #include "index/sys/import.h"
-#include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/import/directory.h"
 #include "tools/import/runs.h"
@@ -31,9 +31,7 @@ static annal_status read_begin(int fd, struct buf *out, annal_error *err)
 {
     annal__buf_clear(out);
     while (out->len < BYTES_MAX) {
-        if (annal__buf_reserve(out, 65536) < 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM,
-                               "read the beginning of the log: out of memory");
+        must_reserve(out, 65536);
         ssize_t got = pread(fd, out->ptr + out->len, 65536, (off_t)out->len);
         if (got < 0)
             return annal__fail_errno(err, "cannot read the log");
@@ -156,7 +154,7 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
 
 /* Append the session id of a line: the value of the first member listed in "-- session:" that is a
  * string or a number. */
-static annal_status add_session(const struct importer *importer, annal_slice line, struct buf *out)
+static void add_session(const struct importer *importer, annal_slice line, struct buf *out)
 {
     char path[64];
     bool half;
@@ -164,41 +162,40 @@ static annal_status add_session(const struct importer *importer, annal_slice lin
     for (annal_slice word; (word = importer_word(importer, "session", &at)).len > 0;) {
         snprintf(path, sizeof path, "%.*s", ANNAL_FMT(word));
         annal_slice id = annal__json_member(line, path);
-        if (id.len > 2 && id.ptr[0] == '"')
-            return annal__json_decode(id, out, &half);
-        if (id.len > 0 && id.ptr[0] >= '0' && id.ptr[0] <= '9')
-            return annal__buf_append_slice(out, id);
+        if (id.len > 2 && id.ptr[0] == '"') {
+            must_status(annal__json_decode(id, out, &half));
+            return;
+        }
+        if (id.len > 0 && id.ptr[0] >= '0' && id.ptr[0] <= '9') {
+            must_append_slice(out, id);
+            return;
+        }
     }
-    return ANNAL_OK;
 }
 
-annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
-                            annal_error *err)
+void detect_session(const struct importer *importer, int fd, struct buf *out)
 {
     size_t at = 0, seen = 0, searched = 0;
     struct buf head = {0};
     bool at_end = importer_word(importer, "session", &at).len == 0;
-    annal_status status = ANNAL_OK;
     /* read until the first line is complete, up to the maximum size of a line */
-    while (!at_end && status == ANNAL_OK && out->len == 0 &&
+    while (!at_end && out->len == 0 &&
            head.len < (seen == 0 ? ANNAL_IMPORT_LINE_BYTES_MAX : HEAD_BYTES)) {
-        status = annal__buf_reserve(&head, 65536);
-        ssize_t got = status < 0 ? 0 : pread(fd, head.ptr + head.len, 65536, (off_t)head.len);
+        must_reserve(&head, 65536);
+        ssize_t got = pread(fd, head.ptr + head.len, 65536, (off_t)head.len);
         at_end = got <= 0;
         head.len += got > 0 ? (size_t)got : 0;
         for (const char *end;
-             status == ANNAL_OK && out->len == 0 && head.len > searched &&
+             out->len == 0 && head.len > searched &&
              (end = memchr(head.ptr + searched, '\n', head.len - searched)) != NULL;) {
             const annal_slice line = {head.ptr + seen, (size_t)(end - head.ptr) - seen};
             searched = seen += line.len + 1;
             if (line.len > 0 && line.ptr[0] == '{')
-                status = add_session(importer, line, out);
+                add_session(importer, line, out);
         }
         searched = head.len;
     }
     annal__buf_done(&head);
-    return status < 0 ? annal__fail(err, status, "read the session id in the log: out of memory")
-                      : ANNAL_OK;
 }
 
 void detect_say_left_out(const char *path, bool plain)
@@ -290,8 +287,10 @@ static bool is_known_by_its_head(const struct importer *importer, const char *pa
     char first;
     struct buf session = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool known = fd < 0 || pread(fd, &first, 1, 0) <= 0 || is_database(fd) ||
-                 (detect_session(importer, fd, &session, NULL) >= 0 && session.len > 0);
+    bool known = fd < 0 || pread(fd, &first, 1, 0) <= 0 || is_database(fd);
+    if (!known)
+        detect_session(importer, fd, &session);
+    known = known || session.len > 0;
     if (fd >= 0)
         close(fd);
     annal__buf_done(&session);

@@ -38,8 +38,7 @@ void detect_say_left_out(const char *path, bool plain);
  * session: sessionId". The id is the first of their values in the first line with such a member. If
  * the head of the log has no such line, nothing is appended.
  */
-annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
-                            annal_error *err);
+void detect_session(const struct importer *importer, int fd, struct buf *out);
 
 /* Print that a log is left out because of its content. */
 void detect_say_other(const char *path, const char *kind);

@@ -4,6 +4,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 
 #include <annal/event.h>
 #include <annal/import.h>
@@ -19,21 +20,14 @@
 static annal_status find_files(const char *path, annal_slice pattern, glob_t *out, annal_error *err)
 {
     struct buf text = {0};
-    annal_status status = ANNAL_OK;
-    for (const char *c = path; *c != '\0' && status >= 0; c++) {
-        if (strchr("*?[\\", *c) != NULL)
-            status = annal__buf_append(&text, "\\", 1);
-        if (status >= 0)
-            status = annal__buf_append(&text, c, 1);
+    for (const char *c = path; *c != '\0'; c++) {
+        must_append_text(&text, strchr("*?[\\", *c) != NULL ? "\\" : "");
+        must_append(&text, c, 1);
     }
-    if (status >= 0)
-        status = annal__buf_printf(&text, "/%.*s", ANNAL_FMT(pattern));
-    const char *glob_text = status >= 0 ? annal__buf_cstr(&text) : NULL;
-    int rc = glob_text != NULL ? glob(glob_text, 0, NULL, out) : GLOB_NOSPACE;
+    must_printf(&text, "/%.*s", ANNAL_FMT(pattern));
+    int rc = glob(text.ptr, 0, NULL, out);
     annal__buf_done(&text);
-    if (rc == GLOB_NOSPACE)
-        return annal__fail(err, ANNAL_ERR_NOMEM,
-                           "list the files in the directory '%s' of a log: out of memory", path);
+    must_true(rc != GLOB_NOSPACE);
     return rc == GLOB_ABORTED
                ? annal__fail_errno(err, "list the files in the directory '%s' of a log", path)
                : ANNAL_OK;
@@ -107,8 +101,7 @@ static annal_status write_value(FILE *file, const char *path, annal_slice head, 
     if (ferror(file))
         status = annal__fail_errno(err, "read the file '%s' of the log", path);
     else if (status == ANNAL_ERR_NOMEM)
-        status =
-            annal__fail(err, ANNAL_ERR_NOMEM, "read the file '%s' of the log: out of memory", path);
+        must_status(status);
     else
         status = !valid && only_whole ? ANNAL_END : ANNAL_OK;
     if (status == ANNAL_OK && too_large) {
@@ -147,16 +140,11 @@ static annal_status write_file(const char *path, const char *name, bool only_who
                                annal_error *err)
 {
     struct buf head = {0};
-    annal_status status = annal__buf_append(&head, "{\"file\":", 8);
-    if (status >= 0)
-        status = annal__json_quote(&head, annal_slice_of(name));
-    if (status >= 0)
-        status = annal__buf_append(&head, ",\"value\":", 9);
-    if (status < 0)
-        status =
-            annal__fail(err, ANNAL_ERR_NOMEM, "read the file '%s' of the log: out of memory", path);
-    else
-        status = directory_write_file(path, annal__buf_slice(&head), only_whole, lines, NULL, err);
+    must_append_text(&head, "{\"file\":");
+    must_quote(&head, annal_slice_of(name));
+    must_append_text(&head, ",\"value\":");
+    annal_status status =
+        directory_write_file(path, annal__buf_slice(&head), only_whole, lines, NULL, err);
     annal__buf_done(&head);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 
 #include <annal/event.h>
 
@@ -187,10 +188,10 @@ static annal_status map_copy(struct document *document, int fd, annal_error *err
 {
     struct stat st;
     FILE *copy = tmpfile();
-    char *bytes = annal__realloc_array(NULL, COPY_BYTES, 1);
+    char *bytes = must_realloc_array(NULL, COPY_BYTES, 1);
     annal_status status = ANNAL_OK;
     off_t at = 0;
-    if (copy == NULL || bytes == NULL)
+    if (copy == NULL)
         status = annal__fail_errno(err, "create a temporary file for a copy of the log");
     while (status >= 0) {
         ssize_t got = pread(fd, bytes, COPY_BYTES, at);
@@ -343,17 +344,15 @@ static void put_head_of_damaged(void *arg, const struct walk *walk)
 {
     struct writing *writing = arg;
     struct buf head = {0};
-    annal_status status = ANNAL_OK;
     if (writing->done != walk->document->text.ptr)
         return;
-    status = annal__buf_append(&head, writing->done, (size_t)(walk->at - writing->done));
-    if (status >= 0)
-        status = annal__buf_append(&head, "[]", 2);
-    for (int depth = walk->depth - 1; depth > 0 && status >= 0; depth--)
-        status = annal__buf_append(&head, walk->kinds[depth] == '{' ? "}" : "]", 1);
+    must_append(&head, writing->done, (size_t)(walk->at - writing->done));
+    must_append_text(&head, "[]");
+    for (int depth = walk->depth - 1; depth > 0; depth--)
+        must_append_text(&head, walk->kinds[depth] == '{' ? "}" : "]");
     if (annal__slice_is(annal__buf_slice(&head), "[]")) {
         writing->done = walk->at + 1;
-    } else if (status >= 0 && is_value(annal__buf_slice(&head))) {
+    } else if (is_value(annal__buf_slice(&head))) {
         fputs("{\"at\":\"$\",\"value\":", writing->lines);
         put_on_one_line(writing->lines, head.ptr, head.ptr + head.len);
         fputs("}\n", writing->lines);

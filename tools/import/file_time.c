@@ -3,6 +3,7 @@
 
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
+#include "tools/cli/must.h"
 
 #include <annal/base.h>
 
@@ -63,49 +64,37 @@ int64_t file_time_us(const char *path, const char **out_from)
     return (int64_t)file.st_mtim.tv_sec * 1000000 + file.st_mtim.tv_nsec / 1000;
 }
 
-annal_status file_time_say(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len)
+void file_time_say(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len)
 {
     annal_slice data = {bytes->ptr + *inout_at, *inout_len};
     if (data.len < 2 || data.ptr[0] != '{' || annal__json_member(data, "time").len > 0)
-        return ANNAL_OK;
-    annal_status status = annal__buf_reserve(bytes, data.len + TIME_BYTES_MAX);
-    if (status < 0)
-        return status;
+        return;
+    must_reserve(bytes, data.len + TIME_BYTES_MAX);
     size_t at = bytes->len, len = data.len - 1; /* without the closing brace */
-    status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
-    if (status >= 0)
-        status = annal__buf_printf(bytes, "%s\"time\":\"%s\"}", len > 1 ? "," : "", from);
+    must_append(bytes, bytes->ptr + *inout_at, len);
+    must_printf(bytes, "%s\"time\":\"%s\"}", len > 1 ? "," : "", from);
     *inout_at = at;
     *inout_len = bytes->len - at;
-    return status;
 }
 
-annal_status file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at,
-                                  size_t *inout_len)
+void file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at, size_t *inout_len)
 {
     char host[HOST_NAME_MAX + 1] = "";
     annal_slice data = {bytes->ptr + *inout_at, *inout_len};
     if (data.len < 2 || data.ptr[0] != '{' || annal__json_member(data, "source_host").len > 0)
-        return ANNAL_OK;
+        return;
     char *absolute = realpath(path, NULL);
     size_t at = bytes->len, len = data.len - 1; /* without the closing brace */
     (void)gethostname(host, sizeof host - 1);
     /* reserve the space first, so that appending does not move the data that is read */
-    annal_status status = annal__buf_reserve(bytes, len);
-    if (status >= 0)
-        status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
-    if (status >= 0)
-        status = annal__buf_printf(bytes, "%s\"source_host\":", len > 1 ? "," : "");
-    if (status >= 0)
-        status = annal__json_quote(bytes, annal_slice_of(host));
-    if (status >= 0)
-        status = annal__buf_printf(bytes, ",\"source_path\":");
-    if (status >= 0)
-        status = annal__json_quote(bytes, annal_slice_of(absolute != NULL ? absolute : path));
-    if (status >= 0)
-        status = annal__buf_append(bytes, "}", 1);
+    must_reserve(bytes, len);
+    must_append(bytes, bytes->ptr + *inout_at, len);
+    must_printf(bytes, "%s\"source_host\":", len > 1 ? "," : "");
+    must_quote(bytes, annal_slice_of(host));
+    must_printf(bytes, ",\"source_path\":");
+    must_quote(bytes, annal_slice_of(absolute != NULL ? absolute : path));
+    must_append_text(bytes, "}");
     free(absolute);
     *inout_at = at;
     *inout_len = bytes->len - at;
-    return status;
 }

@@ -18,11 +18,9 @@ int64_t file_time_us(const char *path, const char **out_from);
  * Append to `bytes` a copy of the data with a member "time", which says where the timestamp was
  * found. Data that is not an object is not changed.
  */
-annal_status file_time_say(struct buf *bytes, const char *from, size_t *inout_at,
-                           size_t *inout_len);
+void file_time_say(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len);
 
 /* Append to `bytes` a copy of the data with the host and the path of the log. */
-annal_status file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at,
-                                  size_t *inout_len);
+void file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at, size_t *inout_len);
 
 #endif

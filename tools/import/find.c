@@ -5,6 +5,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/hash.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/import/detect.h"
 #include "tools/import/directory.h"
@@ -28,17 +29,11 @@ static void leave_out(struct logs *logs, const char *path, const char *why)
         say("import '%s': %s; this path is left out", path, why);
 }
 
-static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool named)
+static void add_log(struct logs *logs, const char *path, uint64_t bytes, bool named)
 {
-    char *copy = annal__strndup(path, strlen(path));
-    struct log *log = copy == NULL ? NULL : annal__array_add(&logs->all, &logs->count, sizeof *log);
-    if (log == NULL) {
-        annal__free(copy);
-        return fail_storage("find the logs to import: out of memory");
-    }
-    *log = (struct log){copy, bytes, named, *logs->importer};
+    struct log *log = must_array_add(&logs->all, &logs->count, sizeof *log);
+    *log = (struct log){must_strndup(path, strlen(path)), bytes, named, *logs->importer};
     logs->bytes += bytes;
-    return EXIT_DONE;
 }
 
 /* how the search came to a path */
@@ -50,7 +45,7 @@ struct place_in_walk {
     bool linked;
 };
 
-static int find_at(struct logs *logs, const char *path, struct place_in_walk at);
+static void find_at(struct logs *logs, const char *path, struct place_in_walk at);
 
 /* Count a file that is neither a log nor a file that a program keeps beside its logs. Keep the path
  * of the first. */
@@ -67,44 +62,39 @@ static void count_other(struct logs *logs, const char *path, const struct stat *
             strcmp(path + len - strlen(of_database[i]), of_database[i]) == 0)
             return;
     if (logs->others++ == 0)
-        logs->other = annal__strndup(path, len);
+        logs->other = must_strndup(path, len);
 }
 
 static void say_others(struct logs *logs, const char *path)
 {
     if (logs->others > 0)
         say("import '%s': %" PRIu64 " file%s no name of a log, such as '%s': left out", path,
-            logs->others, logs->others == 1 ? " has" : "s have",
-            logs->other != NULL ? logs->other : "");
+            logs->others, logs->others == 1 ? " has" : "s have", logs->other);
     annal__free(logs->other);
     logs->other = NULL;
     logs->others = 0;
 }
 
-static int find_in_directory(struct logs *logs, const char *path, struct place_in_walk at)
+static void find_in_directory(struct logs *logs, const char *path, struct place_in_walk at)
 {
     struct dirent **names = NULL;
     struct buf below = {0};
-    int exit_status = EXIT_DONE;
     int count = scandir(path, &names, NULL, alphasort);
     if (count < 0)
         leave_out(logs, path, strerror(errno));
     at.depth++;
     for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
-        bool wanted = exit_status == EXIT_DONE && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
         struct place_in_walk place = at;
         place.hidden = at.hidden || name[0] == '.';
         annal__buf_clear(&below);
-        if (wanted && annal__buf_printf(&below, "%s/%s", path, name) < 0)
-            exit_status = fail_storage("find the logs to import: out of memory");
-        else if (wanted)
-            exit_status = find_at(logs, annal__buf_cstr(&below), place);
+        must_printf(&below, "%s/%s", path, name);
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+            find_at(logs, below.ptr, place);
         free(names[i]);
     }
     free(names);
     annal__buf_done(&below);
-    return exit_status;
 }
 
 static bool is_one_log(const struct logs *logs, const char *directory)
@@ -135,56 +125,48 @@ static bool is_store(const struct logs *logs, const struct stat *directory)
            store.st_ino == directory->st_ino && store.st_dev == directory->st_dev;
 }
 
-static int find_below(struct logs *logs, const char *path, const struct stat *st,
-                      struct place_in_walk at)
+static void find_below(struct logs *logs, const char *path, const struct stat *st,
+                       struct place_in_walk at)
 {
     /* do not search the store itself: an import that reads a log in it would make the log longer */
     if (is_store(logs, st))
-        return EXIT_DONE;
+        return;
     if (logs->looked != NULL)
         logs->looked(logs->arg, path);
     if (is_one_log(logs, path))
-        return add_log(logs, path, (uint64_t)st->st_size, at.depth == 0);
-    if (at.depth < DIRECTORIES_DEEP_MAX)
-        return find_in_directory(logs, path, at);
-    leave_out(logs, path, "it is more than " DIRECTORIES_DEEP_TEXT " directories deep");
-    return EXIT_DONE;
+        add_log(logs, path, (uint64_t)st->st_size, at.depth == 0);
+    else if (at.depth < DIRECTORIES_DEEP_MAX)
+        find_in_directory(logs, path, at);
+    else
+        leave_out(logs, path, "it is more than " DIRECTORIES_DEEP_TEXT " directories deep");
 }
 
-/* Add a file or directory to those that were found, by device and inode. Return 1 if it was found
- * before, 0 if it is new, -1 if out of memory. */
-static int note_found(struct logs *logs, const struct stat *st)
+/* Add a file or directory to those that were found, by device and inode. Return
+ * whether it was found before. */
+static bool note_found(struct logs *logs, const struct stat *st)
 {
     const struct found new = {st->st_dev, st->st_ino};
     uint64_t hash = annal__hash(&new.inode, sizeof new.inode, (uint64_t) new.device);
     size_t at = 0, index;
     while ((index = places_next(&logs->places, hash, &at)) != SIZE_MAX)
         if (logs->found[index].device == new.device && logs->found[index].inode == new.inode)
-            return 1;
-    struct found *found = annal__array_add(&logs->found, &logs->found_count, sizeof *found);
-    if (found == NULL || !places_add(&logs->places, hash, logs->found_count - 1))
-        return -1;
+            return true;
+    struct found *found = must_array_add(&logs->found, &logs->found_count, sizeof *found);
+    must_true(places_add(&logs->places, hash, logs->found_count - 1));
     *found = new;
-    return 0;
+    return false;
 }
 
-static int keep_link(struct logs *logs, const char *path)
+static void keep_link(struct logs *logs, const char *path)
 {
-    char *copy = annal__strndup(path, strlen(path));
-    char **link =
-        copy == NULL ? NULL : annal__array_add(&logs->links, &logs->link_count, sizeof *link);
-    if (link == NULL) {
-        annal__free(copy);
-        return fail_storage("find the logs to import: out of memory");
-    }
-    *link = copy;
-    return EXIT_DONE;
+    char **link = must_array_add(&logs->links, &logs->link_count, sizeof *link);
+    *link = must_strndup(path, strlen(path));
 }
 
 /*
  * Add a file to the logs if the user named it, or if its name is that of a log; otherwise count it.
  */
-static int find_file(struct logs *logs, const char *path, const struct stat *st, int depth)
+static void find_file(struct logs *logs, const char *path, const struct stat *st, int depth)
 {
     if (!S_ISREG(st->st_mode))
         leave_out(logs, path, "the path is neither a file nor a directory");
@@ -195,41 +177,35 @@ static int find_file(struct logs *logs, const char *path, const struct stat *st,
     else if (access(path, R_OK) != 0)
         leave_out(logs, path, strerror(errno));
     else
-        return add_log(logs, path, (uint64_t)st->st_size, depth == 0);
-    return EXIT_DONE;
+        add_log(logs, path, (uint64_t)st->st_size, depth == 0);
 }
 
-static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
+static void find_at(struct logs *logs, const char *path, struct place_in_walk at)
 {
     struct stat st;
     if ((at.depth == 0 || at.linked ? stat(path, &st) : lstat(path, &st)) < 0) {
         if (at.depth == 0 || errno != ENOENT || (at.linked && wants_file(logs, path)))
             /* report the path, unless it was only removed after its name was read */
             leave_out(logs, path, strerror(errno));
-        return EXIT_DONE;
-    }
-    if (S_ISLNK(st.st_mode))
-        return keep_link(logs, path);
-    if (at.depth > 0 && !S_ISDIR(st.st_mode) && !wants_file(logs, path) &&
-        (!S_ISREG(st.st_mode) || !detect_database(logs->importer, path))) {
+    } else if (S_ISLNK(st.st_mode)) {
+        keep_link(logs, path);
+    } else if (at.depth > 0 && !S_ISDIR(st.st_mode) && !wants_file(logs, path) &&
+               (!S_ISREG(st.st_mode) || !detect_database(logs->importer, path))) {
         count_other(logs, path, &st, at);
-        return EXIT_DONE;
+    } else if (!note_found(logs, &st) || !at.linked) {
+        if (S_ISDIR(st.st_mode))
+            find_below(logs, path, &st, at);
+        else
+            find_file(logs, path, &st, at.depth);
     }
-    int known = note_found(logs, &st);
-    if (known < 0)
-        return fail_storage("find the logs to import: out of memory");
-    if (known > 0 && at.linked)
-        return EXIT_DONE;
-    return S_ISDIR(st.st_mode) ? find_below(logs, path, &st, at)
-                               : find_file(logs, path, &st, at.depth);
 }
 
 /* Move the texts that belong to logs after the logs, because a log creates the session. */
 static void put_texts_last(struct logs *logs, size_t first)
 {
     size_t kept = first, texts = 0;
-    struct log *moved = annal__realloc_array(NULL, logs->count - first + 1, sizeof *moved);
-    for (size_t i = first; i < logs->count && moved != NULL; i++) {
+    struct log *moved = must_realloc_array(NULL, logs->count - first + 1, sizeof *moved);
+    for (size_t i = first; i < logs->count; i++) {
         if (detect_wants_text(logs->all[i].path))
             moved[texts++] = logs->all[i];
         else
@@ -244,11 +220,10 @@ static int find_from(struct logs *logs, const char *path, struct place_in_walk a
 {
     uint64_t left_out = logs->left_out;
     size_t first = logs->count;
-    int exit_status = find_at(logs, path, at);
+    find_at(logs, path, at);
     /* following a link may find more links */
-    for (size_t i = 0; i < logs->link_count && exit_status == EXIT_DONE; i++)
-        exit_status =
-            find_at(logs, logs->links[i], (struct place_in_walk){.depth = 1, .linked = true});
+    for (size_t i = 0; i < logs->link_count; i++)
+        find_at(logs, logs->links[i], (struct place_in_walk){.depth = 1, .linked = true});
     for (size_t i = 0; i < logs->link_count; i++)
         annal__free(logs->links[i]);
     annal__free(logs->links);
@@ -256,7 +231,7 @@ static int find_from(struct logs *logs, const char *path, struct place_in_walk a
     logs->link_count = 0;
     put_texts_last(logs, first);
     say_others(logs, path);
-    return exit_status == EXIT_DONE && logs->left_out > left_out ? EXIT_REFUSED : exit_status;
+    return logs->left_out > left_out ? EXIT_REFUSED : EXIT_DONE;
 }
 
 int find_logs(struct logs *logs, const char *path)

@@ -3,8 +3,8 @@
 #ifndef TOOLS_IMPORT_FIND_H
 #define TOOLS_IMPORT_FIND_H
 
+#include "tools/cli/places.h"
 #include "tools/import/importers.h"
-#include "tools/import/places.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -50,7 +50,7 @@ struct logs {
 /*
  * Add the logs at a path. If it is a directory, and not a log itself, add the logs below it, by
  * their names. Links below it are followed last, and add only files that were not found without
- * links. What cannot be read is reported and counted. Return the exit status, EXIT_REFUSED if
+ * links. What cannot be read is reported and counted. Return EXIT_DONE, or EXIT_REFUSED if
  * something was left out.
  */
 int find_logs(struct logs *logs, const char *path);

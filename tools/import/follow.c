@@ -7,12 +7,13 @@
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
+#include "tools/cli/places.h"
 #include "tools/import/changes.h"
 #include "tools/import/deleted.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
-#include "tools/import/places.h"
 #include "tools/import/runs.h"
 #include "tools/import/unchanged.h"
 #include "tools/import/watch.h"
@@ -289,27 +290,19 @@ static struct followed *find_followed(const struct follow *follow, annal_slice n
     return NULL;
 }
 
-static annal_status add_followed(struct follow *follow, const struct log *found)
+static void add_followed(struct follow *follow, const struct log *found)
 {
     const char *path = found->path;
     annal_slice name = plain(path);
     if (find_followed(follow, name) != NULL)
-        return ANNAL_OK;
-    char *copy = annal__strndup(path, strlen(path));
-    struct followed *log =
-        copy == NULL ? NULL : annal__array_add(&follow->logs, &follow->count, sizeof *log);
-    if (log == NULL ||
-        !places_add(&follow->places, annal__hash(name.ptr, name.len, 0), follow->count - 1)) {
-        annal__free(copy);
-        follow->count -= log != NULL;
-        return ANNAL_ERR_NOMEM;
-    }
-    *log = (struct followed){.path = copy,
+        return;
+    struct followed *log = must_array_add(&follow->logs, &follow->count, sizeof *log);
+    must_true(places_add(&follow->places, annal__hash(name.ptr, name.len, 0), follow->count - 1));
+    *log = (struct followed){.path = must_strndup(path, strlen(path)),
                              .importer = found->importer,
                              .is_chosen = found->importer.kind != NULL,
                              .named = found->named};
     note_change(follow, log);
-    return ANNAL_OK;
 }
 
 static void watch_directory(void *arg, const char *path)
@@ -360,41 +353,36 @@ static void watch_operand(struct follow *follow, const char *path)
         watch_file(follow, path);
 }
 
-static annal_status follow_found(struct follow *follow, const struct logs *found)
+static void follow_found(struct follow *follow, const struct logs *found)
 {
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < found->count && status >= 0; i++) {
+    for (size_t i = 0; i < found->count; i++) {
         struct stat st;
-        status = add_followed(follow, &found->all[i]);
-        if (status >= 0 && stat(found->all[i].path, &st) == 0 && S_ISDIR(st.st_mode))
+        add_followed(follow, &found->all[i]);
+        if (stat(found->all[i].path, &st) == 0 && S_ISDIR(st.st_mode))
             watch_below(follow, found->all[i].path, 0);
     }
-    return status;
 }
 
 /* Search all places for new logs. */
-static annal_status search(struct follow *follow)
+static void search(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
     struct logs found = {
         .store = options->store_path, .quiet = true, .looked = watch_directory, .arg = follow};
-    annal_status status = ANNAL_OK;
     int64_t begun_us = annal__clock_monotonic_us();
     follow->search = false;
-    if (options->finds && !log_places_find(options->places, options->all_users))
-        status = ANNAL_ERR_NOMEM;
-    for (size_t i = 0; i < options->places->count && status >= 0; i++) {
+    if (options->finds)
+        log_places_find(options->places, options->all_users);
+    for (size_t i = 0; i < options->places->count; i++) {
         const struct log_place *place = &options->places->all[i];
         struct stat st;
         if (place->is_found && stat(place->path, &st) < 0)
             continue;
         watch_operand(follow, place->path);
         found.importer = &place->importer;
-        if (find_logs(&found, place->path) > EXIT_REFUSED)
-            status = ANNAL_ERR_NOMEM;
+        (void)find_logs(&found, place->path);
     }
-    if (status >= 0)
-        status = follow_found(follow, &found);
+    follow_found(follow, &found);
     find_logs_done(&found);
     if (follow->watch.refused != 0 && !follow->said_no_watch) {
         follow->said_no_watch = true;
@@ -404,7 +392,6 @@ static annal_status search(struct follow *follow)
     }
     int64_t done_us = annal__clock_monotonic_us();
     follow->search_us = done_us + 4 * (done_us - begun_us);
-    return status;
 }
 
 /* Return whether a new file may make its directory a log of this kind. */
@@ -423,18 +410,16 @@ static bool is_below(const char *path, annal_slice directory)
 }
 
 /* Search the paths that appeared, which is faster than a search of all places. */
-static annal_status search_appeared(struct follow *follow)
+static void search_appeared(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
-    annal_status status = ANNAL_OK;
     struct stat st;
     for (size_t i = 0; i < follow->appeared_count; i++) {
         struct logs found = {
             .store = options->store_path, .quiet = true, .looked = watch_directory, .arg = follow};
         const char *path = follow->appeared[i];
         bool inside = options->finds;
-        for (size_t j = 0; j < options->places->count && status >= 0 && lstat(path, &st) == 0;
-             j++) {
+        for (size_t j = 0; j < options->places->count && lstat(path, &st) == 0; j++) {
             const struct log_place *place = &options->places->all[j];
             if (!is_below(path, plain(place->path)))
                 continue;
@@ -442,19 +427,16 @@ static annal_status search_appeared(struct follow *follow)
             found.importer = &place->importer;
             follow->search =
                 follow->search || has_directories(&place->importer) || S_ISLNK(st.st_mode);
-            if (find_logs_below(&found, path) > EXIT_REFUSED)
-                status = ANNAL_ERR_NOMEM;
+            (void)find_logs_below(&found, path);
         }
         follow->search = follow->search || !inside;
-        if (status >= 0)
-            status = follow_found(follow, &found);
+        follow_found(follow, &found);
         find_logs_done(&found);
         annal__free(follow->appeared[i]);
     }
     annal__free(follow->appeared);
     follow->appeared = NULL;
     follow->appeared_count = 0;
-    return status;
 }
 
 /* ---- Notifications ---- */
@@ -491,18 +473,12 @@ static bool hear_path(struct follow *follow, const char *path)
 
 static void note_appeared(struct follow *follow, const char *path)
 {
-    char *copy = path == NULL || follow->appeared_count >= APPEARED_MAX
-                     ? NULL
-                     : annal__strndup(path, strlen(path));
-    char **appeared = copy == NULL ? NULL
-                                   : annal__array_add(&follow->appeared, &follow->appeared_count,
-                                                      sizeof *appeared);
-    if (appeared != NULL) {
-        *appeared = copy;
-    } else {
-        annal__free(copy);
+    if (path == NULL || follow->appeared_count >= APPEARED_MAX) {
         follow->search = true;
+        return;
     }
+    char **appeared = must_array_add(&follow->appeared, &follow->appeared_count, sizeof *appeared);
+    *appeared = must_strndup(path, strlen(path));
 }
 
 static void hear(void *arg, const char *path, bool appeared)
@@ -519,7 +495,7 @@ static void hear(void *arg, const char *path, bool appeared)
 }
 
 /* Check the stamps of all logs, and search for new logs. */
-static annal_status check_all(struct follow *follow)
+static void check_all(struct follow *follow)
 {
     int64_t begun_us = annal__clock_monotonic_us();
     for (size_t i = 0; i < follow->count; i++) {
@@ -527,34 +503,33 @@ static annal_status check_all(struct follow *follow)
         if (!log->is_changed && stamp_of(log->path) != log->stamp)
             note_change(follow, log);
     }
-    annal_status status = search(follow);
+    search(follow);
     unchanged_write(follow->unchanged);
     (void)malloc_trim(0); /* return the memory of the list of all files to the system */
     int64_t done_us = annal__clock_monotonic_us();
     int64_t pause_us =
         (done_us - begun_us) * (watch_is_sure(&follow->watch) ? HEARING_PAUSE : DEAF_PAUSE);
     follow->check_us = done_us + (pause_us > POLL_US ? pause_us : POLL_US);
-    return status;
 }
 
 /* Search for new logs, if a search was requested and its time has come, or if a path appeared. */
-static annal_status search_due(struct follow *follow)
+static void search_due(struct follow *follow)
 {
     const struct follow_options *options = follow->options;
-    annal_status status = search_appeared(follow);
+    search_appeared(follow);
     int64_t now_us = annal__clock_monotonic_us();
-    if (status < 0)
-        return status;
-    if (follow->check_us <= now_us)
-        return check_all(follow);
+    if (follow->check_us <= now_us) {
+        check_all(follow);
+        return;
+    }
     if (options->finds && follow->found_us <= now_us) {
         size_t before = options->places->count;
-        if (!log_places_find(options->places, options->all_users))
-            return ANNAL_ERR_NOMEM;
+        log_places_find(options->places, options->all_users);
         follow->search = follow->search || options->places->count > before;
         follow->found_us = now_us + POLL_US;
     }
-    return follow->search && follow->search_us <= now_us ? search(follow) : ANNAL_OK;
+    if (follow->search && follow->search_us <= now_us)
+        search(follow);
 }
 
 /* ---- Reading ---- */
@@ -725,13 +700,8 @@ static void copy_later(struct follow *follow, struct followed *log,
     if (!follow->options->copies || bytes == 0)
         return;
     copy_done(log);
-    log->read = annal__zalloc(sizeof *log->read);
-    if (log->read != NULL)
-        log->read->sessions = annal__zalloc(bytes);
-    if (log->read == NULL || log->read->sessions == NULL) {
-        copy_done(log);
-        return;
-    }
+    log->read = must_zalloc(sizeof *log->read);
+    log->read->sessions = must_zalloc(bytes);
     memcpy(log->read->sessions, report->sessions, bytes);
     log->read->session_count = report->session_count;
     log->read->container = report->container;
@@ -1216,10 +1186,9 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
         .limits = options->limits,
     };
     watch_init(&follow.watch);
-    annal_status status = check_all(&follow);
+    check_all(&follow);
     follow.left = follow.count;
-    if (status >= 0)
-        status = read_due(&follow);
+    annal_status status = read_due(&follow);
     bool all_read = status >= 0 && !follow.ended;
     follow.has_passed = true;
     if (all_read) {
@@ -1235,9 +1204,8 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     }
     while (status >= 0 && !wants_to_stop(&follow)) {
         wait_for_word(&follow);
-        status = search_due(&follow);
-        if (status >= 0)
-            status = read_due(&follow);
+        search_due(&follow);
+        status = read_due(&follow);
         note_settled(&follow, false);
     }
     if (status >= 0 && all_read) {

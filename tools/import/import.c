@@ -31,6 +31,7 @@
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "journal/sys/session_trim.h"
+#include "tools/cli/must.h"
 #include "tools/import/detect.h"
 #include "tools/import/import_job.h"
 #include "tools/import/source_container.h"
@@ -99,9 +100,8 @@ static annal_status end_line(struct import_job *job, annal_slice bytes, annal_er
     if (bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\r')
         bytes.len--;
     if (job->parts == 0 && bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX) {
-        status = annal__buf_append_slice(&own, bytes);
-        if (status >= 0)
-            status = long_strings_move(&job->strings, &own, err);
+        must_append_slice(&own, bytes);
+        status = long_strings_move(&job->strings, &own, err);
         bytes = annal__buf_slice(&own);
     }
     if (status >= 0 && (job->parts > 0 || bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX))
@@ -217,8 +217,7 @@ static void note_seen(struct import_job *job, const char *bytes, size_t len)
 
 static annal_status read_more(struct import_job *job, annal_error *err)
 {
-    if (annal__buf_reserve(&job->read, READ_BYTES) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read the log: out of memory");
+    must_reserve(&job->read, READ_BYTES);
     char *into = job->read.ptr + job->read.len;
     size_t most = READ_BYTES;
     if (job->is_log && job->number == 0 && job->judged - job->offset < most)
@@ -437,37 +436,33 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         source.session_arg = job;
     }
     struct buf session = {0};
-    annal_import_option *all = annal__realloc_array(NULL, given + 4, sizeof *all);
+    annal_import_option *all = must_realloc_array(NULL, given + 4, sizeof *all);
     char *path = realpath(job->path, NULL);
     job->batch_lines =
         options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
-    job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
-    annal_status status = detect_session(importer, job->fd, &session, err);
-    if (job->lines == NULL || all == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read the log: out of memory");
-    if (status >= 0) {
-        memcpy(all, given > 0 ? options->options : all, given * sizeof *all);
-        if (session.len > 0)
-            all[given++] =
-                (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
-        if (directory.len > 0)
-            all[given++] = (annal_import_option){ANNAL_SLICE(":directory"), directory};
-        if (path != NULL)
-            all[given++] = (annal_import_option){ANNAL_SLICE(":path"), annal_slice_of(path)};
-        if (job->is_whole)
-            all[given++] = (annal_import_option){ANNAL_SLICE(":whole"), ANNAL_SLICE("1")};
-        source.options = all;
-        source.option_count = given;
-        job->sql = importer->sql.ptr;
-        job->kind = importer->kind;
-        job->text = importer->sql;
-        size_t at = 0;
-        for (annal_slice type; job->recall_count < RECALLS_MAX &&
-                               (type = importer_word(importer, "recalls", &at)).len > 0;)
-            job->recalls[job->recall_count++] = type;
-        if (!take_spare(job, &source))
-            status = annal_import_open(importer->sql, &source, &job->import, err);
-    }
+    job->lines = must_realloc_array(NULL, job->batch_lines, sizeof *job->lines);
+    detect_session(importer, job->fd, &session);
+    annal_status status = ANNAL_OK;
+    memcpy(all, given > 0 ? options->options : all, given * sizeof *all);
+    if (session.len > 0)
+        all[given++] = (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
+    if (directory.len > 0)
+        all[given++] = (annal_import_option){ANNAL_SLICE(":directory"), directory};
+    if (path != NULL)
+        all[given++] = (annal_import_option){ANNAL_SLICE(":path"), annal_slice_of(path)};
+    if (job->is_whole)
+        all[given++] = (annal_import_option){ANNAL_SLICE(":whole"), ANNAL_SLICE("1")};
+    source.options = all;
+    source.option_count = given;
+    job->sql = importer->sql.ptr;
+    job->kind = importer->kind;
+    job->text = importer->sql;
+    size_t at = 0;
+    for (annal_slice type; job->recall_count < RECALLS_MAX &&
+                           (type = importer_word(importer, "recalls", &at)).len > 0;)
+        job->recalls[job->recall_count++] = type;
+    if (!take_spare(job, &source))
+        status = annal_import_open(importer->sql, &source, &job->import, err);
     annal__buf_done(&session);
     annal__free(all);
     free(path);
@@ -507,15 +502,9 @@ annal_status import_open(annal_store *store, const struct importer *importer, co
     while (len > 1 && path[len - 1] == '/')
         len--;
     annal_status status = ANNAL_OK;
-    struct import_job *job = annal__zalloc(sizeof *job);
-    char *own = annal__strndup(path, len);
-    if (job == NULL || own == NULL) {
-        annal__free(job);
-        annal__free(own);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import '%s': out of memory", path);
-    }
+    struct import_job *job = must_zalloc(sizeof *job);
     job->store = store;
-    job->path = own;
+    job->path = must_strndup(path, len);
     job->options = options;
     job->fd = -1;
     status = open_lines(job, importer, only_whole, err);

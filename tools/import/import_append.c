@@ -2,7 +2,6 @@
 /* Appends the events of an import. The rules 2 (nothing twice), 4 (when to sync) and 5 (missing
  * times) are in import.c. */
 #include "index/sys/import.h"
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
@@ -10,6 +9,7 @@
 #include "journal/base/slice.h"
 #include "tools/cli/args.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/import/deleted.h"
 #include "tools/import/file_time.h"
@@ -154,9 +154,8 @@ static annal_status find_session(struct import_job *job, annal_slice id, size_t 
     if (status < 0)
         return status;
     struct import_session *session =
-        annal__array_add(&report->sessions, &report->session_count, sizeof *session);
-    if (session == NULL || !places_add(&job->places, hash, report->session_count - 1))
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+        must_array_add(&report->sessions, &report->session_count, sizeof *session);
+    must_true(places_add(&job->places, hash, report->session_count - 1));
     memcpy(session->id, id.ptr, id.len);
     *out_index = report->session_count - 1;
     const struct deleted *deleted = job->options != NULL ? job->options->deleted : NULL;
@@ -212,24 +211,21 @@ static void give_time(struct pending *pending, int64_t ts_us, const char *from)
     }
 }
 
-static annal_status give_times(struct import_job *job, annal_error *err)
+static void give_times(struct import_job *job)
 {
     struct pending *pending = &job->pending;
     const char *from = NULL;
     int64_t ts_us = 0;
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < pending->count && status >= 0; i++) {
+    for (size_t i = 0; i < pending->count; i++) {
         if (pending->events[i].ts_us == 1 && from == NULL) {
             ts_us = file_time_us(job->path, &from);
             give_time(pending, ts_us, from);
         }
         struct waiting *event = &pending->events[i];
         if (event->time_from != NULL)
-            status =
-                file_time_say(&pending->bytes, event->time_from, &event->data, &event->data_len);
+            file_time_say(&pending->bytes, event->time_from, &event->data, &event->data_len);
         event->time_from = NULL; /* the data names the source of the time now */
     }
-    return status < 0 ? annal__fail(err, status, "import: out of memory") : status;
 }
 
 static annal_status append_pending(struct import_job *job, annal_writer *writer, annal_error *err)
@@ -258,9 +254,8 @@ annal_status import_flush(struct import_job *job, annal_error *err)
     if (pending->count == 0)
         return ANNAL_OK;
     annal_slice session = annal_slice_of(job->report.sessions[pending->session].id);
-    annal_status status = give_times(job, err);
-    if (status >= 0)
-        status = annal_writer_open(job->store, session, NULL, &writer, err);
+    give_times(job);
+    annal_status status = annal_writer_open(job->store, session, NULL, &writer, err);
     for (int tries = 1; status >= 0; tries++) {
         status = append_pending(job, writer, err);
         if (status != ANNAL_ERR_CONFLICT || tries == APPEND_TRIES)
@@ -283,11 +278,11 @@ annal_status import_flush(struct import_job *job, annal_error *err)
     return status;
 }
 
-static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, size_t *out_len)
+static void keep(struct buf *bytes, annal_slice slice, size_t *out_at, size_t *out_len)
 {
     *out_at = bytes->len;
     *out_len = slice.len;
-    return annal__buf_append_slice(bytes, slice);
+    must_append_slice(bytes, slice);
 }
 
 /* Return whether an event with this id waits already, because a log may contain an id twice. */
@@ -434,7 +429,7 @@ int import_say_unknown(const struct import_report *report, const char *path, con
         return EXIT_REFUSED;
     }
     for (size_t i = 0; i < report->kind_count; i++)
-        (void)!annal__buf_printf(&names, "%s%s", i > 0 ? ", " : "", report->kinds[i]);
+        must_printf(&names, "%s%s", i > 0 ? ", " : "", report->kinds[i]);
     say("import '%s': %" PRIu64
         " record%s of a layout that the importer %s does not know (%.*s): kept as import.record%s",
         path, count, count == 1 ? " is" : "s are", kind, (int)names.len, names.ptr,
@@ -443,37 +438,29 @@ int import_say_unknown(const struct import_report *report, const char *path, con
     return report->own == 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
-static annal_status put_unknown(struct buf *data, const struct import_job *job)
+static void put_unknown(struct buf *data, const struct import_job *job)
 {
     const char *slash = strrchr(job->path, '/');
-    annal_status status = annal__buf_printf(data, "{\"importer\":");
-    if (status >= 0)
-        status = annal__json_quote(data, annal_slice_of(job->kind));
-    if (status >= 0)
-        status = annal__buf_printf(data, ",\"records\":[");
-    for (size_t i = 0; i < job->report.kind_count && status >= 0; i++) {
-        if (i > 0)
-            status = annal__buf_printf(data, ",");
-        if (status >= 0)
-            status = annal__json_quote(data, annal_slice_of(job->report.kinds[i]));
+    must_append_text(data, "{\"importer\":");
+    must_quote(data, annal_slice_of(job->kind));
+    must_append_text(data, ",\"records\":[");
+    for (size_t i = 0; i < job->report.kind_count; i++) {
+        must_append_text(data, i > 0 ? "," : "");
+        must_quote(data, annal_slice_of(job->report.kinds[i]));
     }
-    if (status >= 0)
-        status = annal__buf_printf(data, "],\"source\":{\"kind\":");
-    if (status >= 0)
-        status = annal__json_quote(data, annal_slice_of(job->kind));
-    if (status >= 0)
-        status = annal__buf_printf(data, ",\"file\":");
-    if (status >= 0)
-        status = annal__json_quote(data, annal_slice_of(slash != NULL ? slash + 1 : job->path));
-    return status < 0 ? status : annal__buf_printf(data, "}}");
+    must_append_text(data, "],\"source\":{\"kind\":");
+    must_quote(data, annal_slice_of(job->kind));
+    must_append_text(data, ",\"file\":");
+    must_quote(data, annal_slice_of(slash != NULL ? slash + 1 : job->path));
+    must_append_text(data, "}}");
 }
 
 annal_status import_note_unknown(struct import_job *job, annal_error *err)
 {
     struct buf data = {0};
     annal_status status = ANNAL_OK;
-    if (import_is_unknown(&job->report) && put_unknown(&data, job) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+    if (import_is_unknown(&job->report))
+        put_unknown(&data, job);
     for (size_t i = 0; i < job->report.session_count && data.len > 0 && status >= 0; i++) {
         const struct import_session *session = &job->report.sessions[i];
         const annal_import_event event = {.session = annal_slice_of(session->id),
@@ -525,9 +512,8 @@ static annal_status store_strings(struct import_job *job, const annal_import_eve
     struct long_strings own = {0};
     annal_status status = long_strings_store(&job->strings, job->store, event->session, *data, err);
     if (status >= 0 && data->len > EVENT_BYTES_MAX) {
-        status = annal__buf_append_slice(shortened, *data);
-        if (status >= 0)
-            status = long_strings_move(&own, shortened, err);
+        must_append_slice(shortened, *data);
+        status = long_strings_move(&own, shortened, err);
         *data = annal__buf_slice(shortened);
         if (status >= 0)
             status = long_strings_store(&own, job->store, event->session, *data, err);
@@ -545,26 +531,23 @@ static int64_t possible_time(int64_t ts_us)
 }
 
 /* Add the source of the session to the data of its event. */
-static annal_status say_source(struct import_job *job, annal_slice session, struct waiting *waiting)
+static void say_source(struct import_job *job, annal_slice session, struct waiting *waiting)
 {
     struct buf *bytes = &job->pending.bytes;
     const struct log_session *named = log_session_of(job, session);
-    annal_status status =
-        file_time_say_source(bytes, job->path, &waiting->data, &waiting->data_len);
+    file_time_say_source(bytes, job->path, &waiting->data, &waiting->data_len);
     annal_slice data = {bytes->ptr + waiting->data, waiting->data_len};
-    if (status >= 0 && named != NULL && annal__json_member(data, "source_host").len > 0 &&
+    if (named != NULL && annal__json_member(data, "source_host").len > 0 &&
         annal__json_member(data, "source_keys").len == 0) {
         bytes->len--; /* the closing brace */
-        status = log_session_say(job, named, bytes);
-        if (status >= 0)
-            status = annal__buf_append(bytes, "}", 1);
+        must_status(log_session_say(job, named, bytes));
+        must_append_text(bytes, "}");
         waiting->data_len = bytes->len - waiting->data;
     }
-    return status;
 }
 
-static annal_status add_waiting(struct import_job *job, const annal_import_event *event,
-                                int64_t ts_us, size_t session, annal_slice data, annal_error *err)
+static void add_waiting(struct import_job *job, const annal_import_event *event, int64_t ts_us,
+                        size_t session, annal_slice data)
 {
     struct pending *pending = &job->pending;
     struct waiting *waiting = &pending->events[pending->count];
@@ -575,21 +558,14 @@ static annal_status add_waiting(struct import_job *job, const annal_import_event
         waiting->ts_us = job->last_us;
         waiting->time_from = "of the line before";
     }
-    annal_status status =
-        keep(&pending->bytes, event->draft.type, &waiting->type, &waiting->type_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.id, &waiting->id, &waiting->id_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, data, &waiting->data, &waiting->data_len);
-    if (status >= 0 && (annal__slice_is(event->draft.type, "session.created") ||
-                        annal__slice_begins(event->draft.id, SOURCE_ID)))
-        status = say_source(job, event->session, waiting);
-    if (status < 0)
-        return annal__fail(err, status, "import: out of memory");
+    keep(&pending->bytes, event->draft.type, &waiting->type, &waiting->type_len);
+    keep(&pending->bytes, event->draft.id, &waiting->id, &waiting->id_len);
+    keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
+    keep(&pending->bytes, data, &waiting->data, &waiting->data_len);
+    if (annal__slice_is(event->draft.type, "session.created") ||
+        annal__slice_begins(event->draft.id, SOURCE_ID))
+        say_source(job, event->session, waiting);
     pending->count++;
-    return ANNAL_OK;
 }
 
 /*
@@ -612,13 +588,11 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
         moved.draft.type = ANNAL_SLICE("session.updated");
         moved.draft.id = annal_slice_of(id);
         moved.draft.ts_us = last_us > event->draft.ts_us ? last_us : event->draft.ts_us;
-        status = annal__buf_printf(
-            &data, "{\"set\":{\"working_directory\":%.*s},\"source\":%.*s}",
-            ANNAL_FMT(annal__json_member(event->draft.data, "working_directory")),
-            source.len > 0 ? (int)source.len : 4, source.len > 0 ? source.ptr : "null");
+        must_printf(&data, "{\"set\":{\"working_directory\":%.*s},\"source\":%.*s}",
+                    ANNAL_FMT(annal__json_member(event->draft.data, "working_directory")),
+                    source.len > 0 ? (int)source.len : 4, source.len > 0 ? source.ptr : "null");
         moved.draft.data = annal__buf_slice(&data);
-        status = status < 0 ? annal__fail(err, status, "import: out of memory")
-                            : import_take_event(job, &moved, err);
+        status = import_take_event(job, &moved, err);
     }
     annal__buf_done(&data);
     return status;
@@ -633,12 +607,10 @@ static annal_status compare_source(struct import_job *job, struct import_session
     struct buf data = {0};
     size_t at = 0, len = 2;
     bool known = true;
-    annal_status status = annal__buf_append(&data, "{}", len);
-    if (status >= 0)
-        status = file_time_say_source(&data, job->path, &at, &len);
-    if (status < 0)
-        status = annal__fail(err, status, "import: out of memory");
-    else if (source_id((annal_slice){data.ptr + at, len}, id))
+    annal_status status = ANNAL_OK;
+    must_append(&data, "{}", len);
+    file_time_say_source(&data, job->path, &at, &len);
+    if (source_id((annal_slice){data.ptr + at, len}, id))
         status = annal__import_knows(job->import, annal_slice_of(session->id), annal_slice_of(id),
                                      &known, err);
     if (!known)
@@ -720,10 +692,9 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         status = import_flush(job, err);
     if (status < 0)
         goto done;
-    status = add_waiting(job, event, ts_us, index, data, err);
-    if (status >= 0)
-        status = recall(job, event->session, event->draft.type, event->draft.id, event->draft.ts_us,
-                        data, err);
+    add_waiting(job, event, ts_us, index, data);
+    status = recall(job, event->session, event->draft.type, event->draft.id, event->draft.ts_us,
+                    data, err);
 
 done:
     if (status < 0)

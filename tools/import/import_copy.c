@@ -4,6 +4,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/import/directory.h"
 #include "tools/import/import.h"
 #include "tools/source/copies.h"
@@ -26,11 +27,6 @@ struct copying {
     struct copies_text text;
     bool *settled;
 };
-
-static annal_status fail_memory(const struct copying *copying, annal_error *err)
-{
-    return annal__fail(err, ANNAL_ERR_NOMEM, "copy '%s': out of memory", copying->copy->path);
-}
 
 /* Copy what belongs to some of the sessions. text NULL: the log is a file. */
 static annal_status take(struct copying *copying, size_t first, size_t count,
@@ -87,7 +83,6 @@ annal_status import_copy_stat(const struct importer *importer, const char *path,
 {
     struct buf wal = {0};
     struct stat st;
-    annal_status status = ANNAL_OK;
     if (stat(path, out) < 0)
         return annal__fail_errno(err, "look at '%s'", path);
     if (strcmp(form, COPIES_FILES) == 0) {
@@ -95,13 +90,11 @@ annal_status import_copy_stat(const struct importer *importer, const char *path,
         out->st_size = 0;
         return directory_each_file(importer, directive_of(importer), path, note_file, out, err);
     }
-    status = annal__buf_printf(&wal, "%s-wal", path);
-    if (status < 0 || annal__buf_cstr(&wal) == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "look at '%s': out of memory", path);
-    else if (stat(wal.ptr, &st) == 0 && copies_file_ns(st.st_mtim) > copies_file_ns(out->st_mtim))
+    must_printf(&wal, "%s-wal", path);
+    if (stat(wal.ptr, &st) == 0 && copies_file_ns(st.st_mtim) > copies_file_ns(out->st_mtim))
         out->st_mtim = st.st_mtim;
     annal__buf_done(&wal);
-    return status;
+    return ANNAL_OK;
 }
 
 /* ---- Databases ---- */
@@ -226,12 +219,10 @@ annal_status import_copy(const struct import_copy *copy, bool *out_settled, anna
     copy->report->uncopied = 0;
     if (copying.count == 0)
         return ANNAL_OK;
-    copying.sessions = annal__zalloc(copying.count * sizeof *copying.sessions);
+    copying.sessions = must_zalloc(copying.count * sizeof *copying.sessions);
     copying.path = realpath(copy->path, NULL);
-    if (copying.path == NULL && errno != ENOMEM)
+    if (copying.path == NULL)
         status = annal__fail_errno(err, "copy '%s'", copy->path);
-    else if (copying.sessions == NULL || copying.path == NULL)
-        status = fail_memory(&copying, err);
     else
         status = copy_log(&copying, err);
     copies_text_done(&copying.text);

@@ -4,10 +4,10 @@
 #define TOOLS_IMPORT_IMPORT_JOB_H
 
 #include "journal/base/buf.h"
+#include "tools/cli/places.h"
 #include "tools/import/import.h"
 #include "tools/import/log_session.h"
 #include "tools/import/long_strings.h"
-#include "tools/import/places.h"
 
 #include <annal/journal.h>
 

@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "tools/cli/must.h"
 
 #include <glob.h>
 #include <pwd.h>
@@ -12,27 +13,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool add(struct log_places *places, const struct importer *importer, const char *path,
+static void add(struct log_places *places, const struct importer *importer, const char *path,
                 const struct stat *found)
 {
-    char *copy = annal__strndup(path, strlen(path));
-    struct log_place *place =
-        copy == NULL ? NULL : annal__array_add(&places->all, &places->count, sizeof *place);
-    if (place == NULL) {
-        annal__free(copy);
-        return false;
-    }
-    *place = (struct log_place){.importer = *importer, .path = copy, .is_found = found != NULL};
+    struct log_place *place = must_array_add(&places->all, &places->count, sizeof *place);
+    *place = (struct log_place){
+        .importer = *importer, .path = must_strndup(path, strlen(path)), .is_found = found != NULL};
     if (found != NULL) {
         place->device = found->st_dev;
         place->inode = found->st_ino;
     }
-    return true;
 }
 
-bool log_places_add(struct log_places *places, const struct importer *importer, const char *path)
+void log_places_add(struct log_places *places, const struct importer *importer, const char *path)
 {
-    return add(places, importer, path, NULL);
+    add(places, importer, path, NULL);
 }
 
 void log_places_done(struct log_places *places)
@@ -58,16 +53,13 @@ static bool is_there(const struct log_places *places, const struct importer *imp
 }
 
 /* Append text of a user or a variable to a pattern, with its wildcards escaped. */
-static annal_status append_plain(struct buf *pattern, const char *text)
+static void append_plain(struct buf *pattern, const char *text)
 {
-    annal_status status = ANNAL_OK;
-    for (; *text != '\0' && status >= 0; text++) {
+    for (; *text != '\0'; text++) {
         if (strchr("*?[\\", *text) != NULL)
-            status = annal__buf_append(pattern, "\\", 1);
-        if (status >= 0)
-            status = annal__buf_append(pattern, text, 1);
+            must_append_text(pattern, "\\");
+        must_append(pattern, text, 1);
     }
-    return status;
 }
 
 /* Write the name of the variable that a place begins with. Return false if it does not begin with a
@@ -85,7 +77,7 @@ static bool variable_of(annal_slice place, char name[64])
 
 /* Write the pattern of a place; empty if its variable is not set. variables: whether to expand
  * $VAR. */
-static annal_status expand(annal_slice place, const char *home, bool variables, struct buf *out)
+static void expand(annal_slice place, const char *home, bool variables, struct buf *out)
 {
     char name[64];
     const char *slash = memchr(place.ptr, '/', place.len), *base = home;
@@ -95,56 +87,50 @@ static annal_status expand(annal_slice place, const char *home, bool variables, 
         base = variables ? getenv(name) : NULL;
     /* a variable that is not set, or a relative directory, which agents ignore, too */
     if (base == NULL || base[0] != '/')
-        return ANNAL_OK;
-    annal_status status = append_plain(out, base);
-    return status < 0 ? status : annal__buf_append(out, place.ptr + len, place.len - len);
+        return;
+    append_plain(out, base);
+    must_append(out, place.ptr + len, place.len - len);
 }
 
-static bool add_matches(struct log_places *places, const struct importer *importer,
+static void add_matches(struct log_places *places, const struct importer *importer,
                         const char *pattern)
 {
     glob_t found = {0};
-    bool added = true;
     if (glob(pattern, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc && added; i++) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
             struct stat st;
             if (stat(found.gl_pathv[i], &st) == 0 && !is_there(places, importer, &st))
-                added = add(places, importer, found.gl_pathv[i], &st);
+                add(places, importer, found.gl_pathv[i], &st);
         }
     globfree(&found);
-    return added;
 }
 
-static bool find_in_home(struct log_places *places, const char *home, bool variables)
+static void find_in_home(struct log_places *places, const char *home, bool variables)
 {
     struct buf pattern = {0};
-    bool added = true;
-    for (const struct importer_text *text = importer_texts; text->kind != NULL && added; text++) {
+    for (const struct importer_text *text = importer_texts; text->kind != NULL; text++) {
         const struct importer importer = {text->kind, annal_slice_of(text->sql)};
         size_t at = 0;
-        for (annal_slice word; added && (word = importer_word(&importer, "places", &at)).len > 0;) {
-            added = expand(word, home, variables, &pattern) >= 0;
-            if (added && pattern.len > 0)
-                added = annal__buf_cstr(&pattern) != NULL &&
-                        add_matches(places, &importer, pattern.ptr);
+        for (annal_slice word; (word = importer_word(&importer, "places", &at)).len > 0;) {
+            expand(word, home, variables, &pattern);
+            if (pattern.len > 0)
+                add_matches(places, &importer, must_cstr(&pattern));
         }
     }
     annal__buf_done(&pattern);
-    return added;
 }
 
-bool log_places_find(struct log_places *places, bool all_users)
+void log_places_find(struct log_places *places, bool all_users)
 {
     const char *home = getenv("HOME");
     const struct passwd *user = home != NULL && home[0] != '\0' ? NULL : getpwuid(geteuid());
-    bool added = find_in_home(places, user != NULL ? user->pw_dir : home, true);
-    if (all_users && added) {
+    find_in_home(places, user != NULL ? user->pw_dir : home, true);
+    if (all_users) {
         setpwent();
-        while (added && (user = getpwent()) != NULL)
-            added = find_in_home(places, user->pw_dir, false);
+        while ((user = getpwent()) != NULL)
+            find_in_home(places, user->pw_dir, false);
         endpwent();
     }
-    return added;
 }
 
 void log_places_variables(log_variable_fn fn, void *arg)

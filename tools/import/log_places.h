@@ -29,14 +29,14 @@ struct log_places {
     size_t count;
 };
 
-/* Add a path that the user named. Return false if out of memory. */
-bool log_places_add(struct log_places *places, const struct importer *importer, const char *path);
+/* Add a path that the user named. */
+void log_places_add(struct log_places *places, const struct importer *importer, const char *path);
 
 /*
  * Add the existing places of all importers that are not listed yet. all_users: search the home
- * directories of all users. Return false if out of memory.
+ * directories of all users.
  */
-bool log_places_find(struct log_places *places, bool all_users);
+void log_places_find(struct log_places *places, bool all_users);
 
 /* Call fn once for each environment variable that a place begins with and that is set. */
 typedef void (*log_variable_fn)(void *arg, const char *name, const char *value);

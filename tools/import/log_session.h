@@ -20,7 +20,7 @@
 #define TOOLS_IMPORT_LOG_SESSION_H
 
 #include "journal/base/buf.h"
-#include "tools/import/places.h"
+#include "tools/cli/places.h"
 
 #include <annal/base.h>
 #include <annal/store.h>

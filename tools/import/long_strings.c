@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "tools/cli/must.h"
 
 #include <annal/artifact.h>
 
@@ -44,9 +45,7 @@ static annal_status begin_string(struct long_strings *strings, size_t place, ann
 {
     if (strings->file == NULL && (strings->file = tmpfile()) == NULL)
         return annal__fail_errno(err, "create a temporary file for a long string of the log");
-    struct long_string *string = annal__array_add(&strings->all, &strings->count, sizeof *string);
-    if (string == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import a long string of the log: out of memory");
+    struct long_string *string = must_array_add(&strings->all, &strings->count, sizeof *string);
     *string = (struct long_string){.at = (uint64_t)ftello(strings->file)};
     strings->open = true;
     strings->place = place;
@@ -85,8 +84,7 @@ static annal_status hash_string(struct long_string *string, int fd, annal_error 
     uint8_t digest[SHA256_BYTES];
     char bytes[COPY_BYTES];
     int64_t got = 1;
-    if (hash == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import a long string of the log: out of memory");
+    must_true(hash != NULL);
     while (got > 0) {
         got = read_some(&reading, bytes, sizeof bytes, err);
         annal__sha256_add(hash, bytes, got > 0 ? (size_t)got : 0);

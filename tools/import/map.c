@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/import/map.h"
 
-#include "journal/base/buf.h"
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ static int fail_name(const struct importer *importer, const annal_import_option 
     struct buf names = {0};
     size_t at = 0;
     for (annal_slice word; (word = importer_word(importer, "map", &at)).len > 0;)
-        (void)annal__buf_printf(&names, "%s%.*s", names.len > 0 ? ", " : "", ANNAL_FMT(word));
+        must_printf(&names, "%s%.*s", names.len > 0 ? ", " : "", ANNAL_FMT(word));
     int exit_status =
         fail_usage("--map %.*s=%.*s: --map of %s names one of %.*s", ANNAL_FMT(option->name),
                    ANNAL_FMT(option->value), importer->kind, (int)names.len, names.ptr);

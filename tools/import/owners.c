@@ -25,7 +25,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
-#include "tools/import/places.h"
+#include "tools/cli/places.h"
 
 #include <string.h>
 

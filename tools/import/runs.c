@@ -5,6 +5,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 #include "tools/import/directory.h"
 
 #include <dirent.h>
@@ -41,41 +42,35 @@ bool run_is_here(const char *path)
 {
     struct buf manifest = {0};
     struct stat info;
-    bool here = annal__buf_printf(&manifest, "%s/run.json", path) >= 0 &&
-                annal__buf_cstr(&manifest) != NULL && stat(manifest.ptr, &info) == 0 &&
-                S_ISREG(info.st_mode);
+    must_printf(&manifest, "%s/run.json", path);
+    bool here = stat(manifest.ptr, &info) == 0 && S_ISREG(info.st_mode);
     annal__buf_done(&manifest);
     return here;
 }
 
 /* ---- Lines ---- */
 
-static annal_status put_seconds(struct buf *out, struct timespec time)
+static void put_seconds(struct buf *out, struct timespec time)
 {
-    return annal__buf_printf(out, "%lld.%06ld", (long long)time.tv_sec, time.tv_nsec / 1000);
+    must_printf(out, "%lld.%06ld", (long long)time.tv_sec, time.tv_nsec / 1000);
 }
 
 /* Write the beginning of the run's line, up to the content of run.json. artifacts is the path of
  * the directory artifacts/, or NULL if it does not exist. */
-static annal_status run_head(const struct run *run, const struct stat *info, const char *artifacts,
-                             struct buf *out)
+static void run_head(const struct run *run, const struct stat *info, const char *artifacts,
+                     struct buf *out)
 {
-    annal_status status = annal__buf_printf(out, "{\"run\":{\"id\":");
-    if (status >= 0)
-        status = annal__json_quote(out, annal_slice_of(run->name));
-    if (status >= 0)
-        status = annal__buf_printf(out, ",\"ctime\":");
-    if (status >= 0)
-        status = put_seconds(out, info->st_ctim);
-    if (status >= 0)
-        status = annal__buf_printf(out, ",\"mtime\":");
-    if (status >= 0)
-        status = put_seconds(out, info->st_mtim);
-    if (status >= 0 && artifacts != NULL)
-        status = annal__buf_printf(out, ",\"artifacts\":");
-    if (status >= 0 && artifacts != NULL)
-        status = annal__json_quote(out, annal_slice_of(artifacts));
-    return status < 0 ? status : annal__buf_printf(out, "},\"manifest\":");
+    must_append_text(out, "{\"run\":{\"id\":");
+    must_quote(out, annal_slice_of(run->name));
+    must_append_text(out, ",\"ctime\":");
+    put_seconds(out, info->st_ctim);
+    must_append_text(out, ",\"mtime\":");
+    put_seconds(out, info->st_mtim);
+    if (artifacts != NULL) {
+        must_append_text(out, ",\"artifacts\":");
+        must_quote(out, annal_slice_of(artifacts));
+    }
+    must_append_text(out, "},\"manifest\":");
 }
 
 /*
@@ -87,13 +82,10 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
     struct stat there;
     bool has_manifest = false;
     annal_status status = ANNAL_OK;
-    if (annal__buf_printf(&manifest, "%s/run.json", run->path) < 0 ||
-        annal__buf_cstr(&manifest) == NULL ||
-        annal__buf_printf(&artifacts, "%s/artifacts", run->path) < 0 ||
-        annal__buf_cstr(&artifacts) == NULL ||
-        run_head(run, info, stat(artifacts.ptr, &there) == 0 ? artifacts.ptr : NULL, &head) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s' of a run: out of memory", run->path);
-    if (status >= 0 && run_is_here(run->path))
+    must_printf(&manifest, "%s/run.json", run->path);
+    must_printf(&artifacts, "%s/artifacts", run->path);
+    run_head(run, info, stat(artifacts.ptr, &there) == 0 ? artifacts.ptr : NULL, &head);
+    if (run_is_here(run->path))
         status = directory_write_file(manifest.ptr, annal__buf_slice(&head), run->only_whole,
                                       run->lines, &has_manifest, err);
     if (status >= 0 && !has_manifest)
@@ -105,19 +97,16 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
 }
 
 /* Write the beginning of a branch file's line, up to the content of the file. */
-static annal_status branch_head(const char *path, struct timespec changed, struct buf *out)
+static void branch_head(const char *path, struct timespec changed, struct buf *out)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
     annal_slice stem = {name, strlen(name) - strlen(".json")};
-    annal_status status = annal__buf_printf(out, "{\"file\":{\"stem\":");
-    if (status >= 0)
-        status = annal__json_quote(out, stem);
-    if (status >= 0)
-        status = annal__buf_printf(out, ",\"mtime\":");
-    if (status >= 0)
-        status = put_seconds(out, changed);
-    return status < 0 ? status : annal__buf_printf(out, "},\"branch\":");
+    must_append_text(out, "{\"file\":{\"stem\":");
+    must_quote(out, stem);
+    must_append_text(out, ",\"mtime\":");
+    put_seconds(out, changed);
+    must_append_text(out, "},\"branch\":");
 }
 
 /* Write the line of a branch file. The file may have been removed after its name was read. */
@@ -125,12 +114,9 @@ static annal_status write_branch(const struct run *run, const char *path, struct
                                  annal_error *err)
 {
     struct buf head = {0};
-    annal_status status = branch_head(path, changed, &head);
-    if (status < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "read '%s' of a run: out of memory", path);
-    else
-        status = directory_write_file(path, annal__buf_slice(&head), run->only_whole, run->lines,
-                                      NULL, err);
+    branch_head(path, changed, &head);
+    annal_status status =
+        directory_write_file(path, annal__buf_slice(&head), run->only_whole, run->lines, NULL, err);
     annal__buf_done(&head);
     return status;
 }
@@ -152,22 +138,16 @@ static annal_status add_branch(struct run *run, const char *path, annal_error *e
     struct stat info;
     if (stat(path, &info) < 0)
         return annal__fail_errno(err, "read the branch '%s' of a run", path);
-    struct branch *branch = annal__array_add(&run->branches, &run->count, sizeof *branch);
-    if (branch != NULL)
-        *branch = (struct branch){annal__strndup(path, strlen(path)), info.st_mtim};
-    return branch != NULL && branch->name != NULL
-               ? ANNAL_OK
-               : annal__fail(err, ANNAL_ERR_NOMEM, "read the run '%s': out of memory", path);
+    struct branch *branch = must_array_add(&run->branches, &run->count, sizeof *branch);
+    *branch = (struct branch){must_strndup(path, strlen(path)), info.st_mtim};
+    return ANNAL_OK;
 }
 
 static annal_status find_branches(struct run *run, annal_error *err)
 {
     struct buf path = {0};
-    annal_status status = annal__buf_printf(&path, "%s/branches", run->path);
-    if (status < 0 || annal__buf_cstr(&path) == NULL) {
-        annal__buf_done(&path);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read the run '%s': out of memory", run->path);
-    }
+    annal_status status = ANNAL_OK;
+    must_printf(&path, "%s/branches", run->path);
     DIR *directory = opendir(path.ptr);
     if (directory == NULL && errno != ENOENT)
         status = annal__fail_errno(err, "read the directory '%s' of a run", path.ptr);
@@ -176,11 +156,8 @@ static annal_status find_branches(struct run *run, annal_error *err)
         if (len <= 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
             continue;
         annal__buf_clear(&path);
-        status = annal__buf_printf(&path, "%s/branches/%s", run->path, entry->d_name);
-        const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
-        status = name == NULL ? annal__fail(err, ANNAL_ERR_NOMEM,
-                                            "read the run '%s': out of memory", run->path)
-                              : add_branch(run, name, err);
+        must_printf(&path, "%s/branches/%s", run->path, entry->d_name);
+        status = add_branch(run, path.ptr, err);
     }
     if (directory != NULL)
         closedir(directory);
@@ -210,11 +187,9 @@ annal_status run_write_lines(const char *path, bool only_whole, FILE *lines, ann
     bool is_file = len > 5 && strcmp(path + len - 5, ".json") == 0;
     const char *slash = strrchr(path, '/');
     const char *last = slash == NULL ? path : slash + 1;
-    char *name = annal__strndup(last, strlen(last) - (is_file ? strlen(".json") : 0));
+    char *name = must_strndup(last, strlen(last) - (is_file ? strlen(".json") : 0));
     struct run run = {.path = path, .name = name, .only_whole = only_whole, .lines = lines};
-    annal_status status = name == NULL
-                              ? annal__fail(err, ANNAL_ERR_NOMEM, "read a run: out of memory")
-                              : write_lines(&run, !is_file, err);
+    annal_status status = write_lines(&run, !is_file, err);
     for (size_t i = 0; i < run.count; i++)
         annal__free(run.branches[i].name);
     annal__free(run.branches);

@@ -7,6 +7,7 @@
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 #include "tools/import/archive.h"
 #include "tools/import/directory.h"
 #include "tools/import/document.h"
@@ -156,29 +157,24 @@ static annal_slice part_of_path(const char *path, int back)
     }
 }
 
-static annal_status put_text(struct buf *line, const char *path, uint64_t part, annal_slice text)
+static void put_text(struct buf *line, const char *path, uint64_t part, annal_slice text)
 {
     static const char *const names[] = {"file", "type", "of"};
-    annal_status status = ANNAL_OK;
     annal__buf_clear(line);
-    for (int i = 0; i < 3 && status >= 0; i++) {
-        status = annal__buf_printf(line, "%s\"%s\":", i > 0 ? "," : "{", names[i]);
-        if (status >= 0)
-            status = annal__json_quote(line, part_of_path(path, i));
+    for (int i = 0; i < 3; i++) {
+        must_printf(line, "%s\"%s\":", i > 0 ? "," : "{", names[i]);
+        must_quote(line, part_of_path(path, i));
     }
-    if (status >= 0)
-        status = annal__buf_printf(line, ",\"part\":%" PRIu64 ",\"%s\":", part,
-                                   annal__json_is_utf8(text) ? "text" : "base64");
-    if (status >= 0 && annal__json_is_utf8(text))
-        status = annal__json_quote(line, text);
-    else if (status >= 0)
-        status = annal__buf_append(line, "\"", 1);
-    if (status >= 0 && !annal__json_is_utf8(text)) {
-        status = annal__base64_put(line, text);
-        if (status >= 0)
-            status = annal__buf_append(line, "\"", 1);
+    must_printf(line, ",\"part\":%" PRIu64 ",\"%s\":", part,
+                annal__json_is_utf8(text) ? "text" : "base64");
+    if (annal__json_is_utf8(text)) {
+        must_quote(line, text);
+    } else {
+        must_append_text(line, "\"");
+        must_status(annal__base64_put(line, text));
+        must_append_text(line, "\"");
     }
-    return status < 0 ? status : annal__buf_append(line, "}\n", 2);
+    must_append_text(line, "}\n");
 }
 
 /* Return the length of a piece that does not end inside a UTF-8 character. */
@@ -197,27 +193,23 @@ static annal_status write_text(int fd, const char *path, FILE *lines, annal_erro
     ssize_t got = 1;
     annal_status status = ANNAL_OK;
     while (status >= 0 && (got > 0 || text.len > 0)) {
-        status = annal__buf_reserve(&text, ANNAL_IMPORT_PIECE_BYTES);
-        if (status < 0)
-            break;
+        must_reserve(&text, ANNAL_IMPORT_PIECE_BYTES);
         got = read(fd, text.ptr + text.len, ANNAL_IMPORT_PIECE_BYTES);
         text.len += got > 0 ? (size_t)got : 0;
         if (got < 0)
-            status = ANNAL_ERR_IO;
+            status = annal__fail_errno(err, "cannot read the log");
         if (status < 0 || (got > 0 && text.len < ANNAL_IMPORT_PIECE_BYTES))
             continue;
         size_t len = got > 0 ? piece_of_text(text.ptr, text.len) : text.len;
-        if (len > 0)
-            status = put_text(&line, path, ++part, (annal_slice){text.ptr, len});
-        if (status >= 0 && len > 0)
+        if (len > 0) {
+            put_text(&line, path, ++part, (annal_slice){text.ptr, len});
             fwrite(line.ptr, 1, line.len, lines);
+        }
         annal__buf_consume(&text, len);
     }
     annal__buf_done(&line);
     annal__buf_done(&text);
-    if (status == ANNAL_ERR_IO)
-        return annal__fail_errno(err, "cannot read the log");
-    return status < 0 ? annal__fail(err, status, "read the text: out of memory") : ANNAL_OK;
+    return status;
 }
 
 static annal_status open_beside(int fd, const char *path, struct lines *out, annal_error *err)

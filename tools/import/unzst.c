@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "tools/cli/must.h"
 
 #include <unistd.h>
 #include <zstd.h>
@@ -54,14 +55,12 @@ static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_o
 annal_status unzst(int fd, FILE *file, annal_error *err)
 {
     ZSTD_DStream *stream = ZSTD_createDStream();
-    char *in_bytes = annal__realloc_array(NULL, ZSTD_DStreamInSize(), 1);
-    char *out_bytes = annal__realloc_array(NULL, ZSTD_DStreamOutSize(), 1);
+    char *in_bytes = must_realloc_array(NULL, ZSTD_DStreamInSize(), 1);
+    char *out_bytes = must_realloc_array(NULL, ZSTD_DStreamOutSize(), 1);
     ZSTD_inBuffer in = {.src = in_bytes};
     ZSTD_outBuffer out = {.dst = out_bytes, .size = ZSTD_DStreamOutSize()};
-    annal_status status =
-        stream == NULL || in_bytes == NULL || out_bytes == NULL
-            ? annal__fail(err, ANNAL_ERR_NOMEM, "decompress the log: out of memory")
-            : undo(stream, fd, &in, &out, file, err);
+    must_true(stream != NULL);
+    annal_status status = undo(stream, fd, &in, &out, file, err);
     ZSTD_freeDStream(stream);
     annal__free(in_bytes);
     annal__free(out_bytes);

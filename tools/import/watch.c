@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/io.h"
+#include "tools/cli/must.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -66,18 +67,14 @@ static void remember(struct watch *watch, int wd, const char *path)
     struct watched *known = find(watch, wd);
     if (known != NULL && strcmp(known->path, path) == 0)
         return;
-    char *copy = annal__strndup(path, strlen(path));
-    if (known != NULL && copy != NULL) { /* the file was renamed */
+    char *copy = must_strndup(path, strlen(path));
+    if (known != NULL) { /* the file was renamed */
         annal__free(known->path);
         known->path = copy;
         return;
     }
     size_t place = place_of(watch, wd), behind = watch->count - place;
-    if (copy == NULL || annal__array_add(&watch->all, &watch->count, sizeof *watch->all) == NULL) {
-        annal__free(copy);
-        watch->refused = ENOMEM;
-        return;
-    }
+    (void)must_array_add(&watch->all, &watch->count, sizeof *watch->all);
     memmove(watch->all + place + 1, watch->all + place, behind * sizeof *watch->all);
     watch->all[place] = (struct watched){wd, copy};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/import/watch_unit.h"
 
-#include "journal/base/buf.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/import/log_places.h"
 
@@ -41,10 +41,7 @@ static int find_unit(struct buf *path)
     bool own = config != NULL && config[0] == '/';
     if (!own && (home == NULL || home[0] != '/'))
         return fail_usage("watch: $HOME is not set, so the place of the unit is unknown");
-    if (annal__buf_printf(path, "%s%s/systemd/user/" UNIT, own ? config : home,
-                          own ? "" : "/.config") < 0 ||
-        annal__buf_cstr(path) == NULL)
-        return fail_storage("compose the path of the unit of annal watch: out of memory");
+    must_printf(path, "%s%s/systemd/user/" UNIT, own ? config : home, own ? "" : "/.config");
     return EXIT_DONE;
 }
 
@@ -68,8 +65,8 @@ static void print_word(FILE *unit, const char *word, const char *doubled)
 static void print_variable(void *unit, const char *name, const char *value)
 {
     struct buf text = {0};
-    if (strchr(value, '\n') == NULL && annal__buf_printf(&text, "%s=%s", name, value) >= 0 &&
-        annal__buf_cstr(&text) != NULL) {
+    must_printf(&text, "%s=%s", name, value);
+    if (strchr(value, '\n') == NULL) {
         fputs("Environment=", unit);
         /* in a line Environment=, systemd expands only %, not variables */
         print_word(unit, text.ptr, "%");

@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/calendar.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <stdio.h>
@@ -50,12 +51,10 @@ enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets)
 
 /* ---- Points and buckets ---- */
 
-bool chart_points_add(struct points *points, const struct point *point)
+void chart_points_add(struct points *points, const struct point *point)
 {
-    struct point *last = annal__array_add(&points->at, &points->count, sizeof *last);
-    if (last != NULL)
-        *last = *point;
-    return last != NULL;
+    struct point *last = must_array_add(&points->at, &points->count, sizeof *last);
+    *last = *point;
 }
 
 void chart_points_done(struct points *points)
@@ -108,7 +107,7 @@ static int64_t walk_periods(struct chart *chart)
     return count;
 }
 
-bool chart_fill(struct chart *chart, size_t buckets_max)
+void chart_fill(struct chart *chart, size_t buckets_max)
 {
     int64_t most = (int64_t)buckets_max;
     while (chart->by < BY_MONTH &&
@@ -120,14 +119,11 @@ bool chart_fill(struct chart *chart, size_t buckets_max)
     int64_t count = walk_periods(chart);
     chart->merged = (count + most - 1) / most;
     chart->count = (size_t)((count + chart->merged - 1) / chart->merged);
-    chart->buckets = annal__zalloc(chart->count * sizeof *chart->buckets);
-    if (chart->buckets == NULL)
-        return false;
+    chart->buckets = must_zalloc(chart->count * sizeof *chart->buckets);
     (void)walk_periods(chart);
     for (size_t i = 0; i < chart->points->count; i++)
         add_point(chart, &chart->points->at[i]);
     sum_up(chart);
-    return true;
 }
 
 void chart_done(struct chart *chart)

@@ -33,8 +33,8 @@ struct points {
     size_t count;
 };
 
-/* Add a point to the list. Returns false if memory ran out. */
-bool chart_points_add(struct points *points, const struct point *point);
+/* Add a point to the list. */
+void chart_points_add(struct points *points, const struct point *point);
 void chart_points_done(struct points *points);
 
 struct series {
@@ -68,9 +68,9 @@ enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets);
 
 /*
  * Fill the buckets, at most buckets_max. The members what, unit, series, points, by, from_us and
- * to_us must be set. Returns false if memory ran out.
+ * to_us must be set.
  */
-bool chart_fill(struct chart *chart, size_t buckets_max);
+void chart_fill(struct chart *chart, size_t buckets_max);
 void chart_done(struct chart *chart);
 
 /* Return the upper end of a scale: a round number, not less than most. Half of it is round too, or

@@ -21,11 +21,6 @@ static bool is_untimed(const struct gathered *gathered, int64_t time_us)
            (time_us < UNTIMED_BEFORE_US || time_us >= gathered->latest_us);
 }
 
-static int add(struct points *points, const struct point *point)
-{
-    return chart_points_add(points, point) ? 0 : ANNAL_ERR_NOMEM;
-}
-
 static int add_events(void *arg, const annal_row *row)
 {
     struct gathered *gathered = arg;
@@ -34,7 +29,8 @@ static int add_events(void *arg, const annal_row *row)
         gathered->untimed += point.values[EVENTS];
         return 0;
     }
-    return add(&gathered->events, &point);
+    chart_points_add(&gathered->events, &point);
+    return 0;
 }
 
 static int add_usage(void *arg, const annal_row *row)
@@ -45,7 +41,8 @@ static int add_usage(void *arg, const annal_row *row)
         return 0;
     for (size_t i = 0; i < POINT_VALUES; i++)
         point.values[i] = row->values[i + 1].integer;
-    return add(&gathered->usage, &point);
+    chart_points_add(&gathered->usage, &point);
+    return 0;
 }
 
 static int add_costed(void *arg, const annal_row *row)
@@ -104,8 +101,6 @@ annal_status gather_charts(annal__view *view, const struct time_range *range, st
                 "CAST(round(round(SUM(computed_microusd), 6)) AS INTEGER) FROM usage_event_costs "
                 "WHERE timestamp >= ?1 AND timestamp < ?2"),
             &options, add_costed, out, err);
-    if (status == ANNAL_ERR_NOMEM)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "draw the charts of the store: out of memory");
     return (annal_status)status;
 }
 

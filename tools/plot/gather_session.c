@@ -6,6 +6,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/show/event_facts.h"
 
 #include <stdlib.h>
@@ -41,10 +42,7 @@ static annal_slice text_of(const annal_value *value)
 static int add_part(void *arg, const annal_lineage_part *lineage)
 {
     struct session *session = arg;
-    struct session_part *part =
-        annal__array_add(&session->parts, &session->part_count, sizeof *part);
-    if (part == NULL)
-        return ANNAL_ERR_NOMEM;
+    struct session_part *part = must_array_add(&session->parts, &session->part_count, sizeof *part);
     memcpy(part->journal, lineage->session.ptr, lineage->session.len);
     part->from_seq = (int64_t)lineage->from_seq;
     part->to_seq = lineage->to_seq > INT64_MAX ? INT64_MAX : (int64_t)lineage->to_seq;
@@ -95,14 +93,12 @@ static int ask_parts(annal__view *view, struct asking *asking, const char *sql, 
 
 /* ---- Times and pauses ---- */
 
-static bool add_pause(struct session *session, size_t at, struct pause pause)
+static void add_pause(struct session *session, size_t at, struct pause pause)
 {
-    if (annal__array_add(&session->pauses, &session->pause_count, sizeof pause) == NULL)
-        return false;
+    (void)must_array_add(&session->pauses, &session->pause_count, sizeof pause);
     memmove(&session->pauses[at + 1], &session->pauses[at],
             (session->pause_count - 1 - at) * sizeof pause);
     session->pauses[at] = pause;
-    return true;
 }
 
 static void drop_pause(struct session *session, size_t at)
@@ -114,7 +110,7 @@ static void drop_pause(struct session *session, size_t at)
 
 /* Handle an event whose time is earlier than that of events before it: if it is in a pause, the
  * pause is split. */
-static bool split_pause(struct session *session, int64_t time_us)
+static void split_pause(struct session *session, int64_t time_us)
 {
     size_t low = 0, high = session->pause_count;
     while (low < high) {
@@ -125,30 +121,28 @@ static bool split_pause(struct session *session, int64_t time_us)
             high = middle;
     }
     if (low == session->pause_count || session->pauses[low].from_us >= time_us)
-        return true;
+        return;
     struct pause after = {time_us, session->pauses[low].to_us};
     session->pauses[low].to_us = time_us;
-    bool added = after.to_us - after.from_us <= PAUSE_US || add_pause(session, low + 1, after);
+    if (after.to_us - after.from_us > PAUSE_US)
+        add_pause(session, low + 1, after);
     if (time_us - session->pauses[low].from_us <= PAUSE_US)
         drop_pause(session, low);
-    return added;
 }
 
-static bool add_event(struct session *session, int64_t time_us)
+static void add_event(struct session *session, int64_t time_us)
 {
-    bool added = true;
     bool first = session->events++ == 0;
     if (first)
         session->from_us = session->to_us = time_us;
     else if (time_us > session->to_us + PAUSE_US)
-        added = add_pause(session, session->pause_count, (struct pause){session->to_us, time_us});
+        add_pause(session, session->pause_count, (struct pause){session->to_us, time_us});
     else if (time_us < session->from_us - PAUSE_US)
-        added = add_pause(session, 0, (struct pause){time_us, session->from_us});
+        add_pause(session, 0, (struct pause){time_us, session->from_us});
     else if (time_us < session->to_us)
-        added = split_pause(session, time_us);
+        split_pause(session, time_us);
     session->from_us = time_us < session->from_us ? time_us : session->from_us;
     session->to_us = time_us > session->to_us ? time_us : session->to_us;
-    return added;
 }
 
 static int add_time(void *arg, const annal_row *row)
@@ -163,7 +157,7 @@ static int add_time(void *arg, const annal_row *row)
     if (time_us < UNTIMED_BEFORE_US)
         session->untimed += session->range.since_us == 0;
     else if (in_range(session, time_us))
-        return add_event(session, time_us) ? 0 : ANNAL_ERR_NOMEM;
+        add_event(session, time_us);
     return 0;
 }
 
@@ -184,11 +178,9 @@ static int add_tool(void *arg, const annal_row *row)
             return 0;
         }
     }
-    struct tool *tool = annal__array_add(&session->tools, &session->tool_count, sizeof *tool);
-    if (tool == NULL)
-        return ANNAL_ERR_NOMEM;
-    *tool = (struct tool){annal__strndup(name.len > 0 ? name.ptr : "", name.len), calls};
-    return tool->name == NULL ? ANNAL_ERR_NOMEM : 0;
+    struct tool *tool = must_array_add(&session->tools, &session->tool_count, sizeof *tool);
+    *tool = (struct tool){must_strndup(name.len > 0 ? name.ptr : "", name.len), calls};
+    return 0;
 }
 
 static int compare_tools(const void *a, const void *b)
@@ -197,13 +189,6 @@ static int compare_tools(const void *a, const void *b)
     if (left->calls != right->calls)
         return left->calls > right->calls ? -1 : 1;
     return strcmp(left->name, right->name);
-}
-
-static annal_status explain(int status, annal_error *err)
-{
-    if (status == ANNAL_ERR_NOMEM)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "draw the chart of the session: out of memory");
-    return (annal_status)status;
 }
 
 annal_status gather_session(annal_store *store, annal__view *view, struct session *out,
@@ -221,7 +206,7 @@ annal_status gather_session(annal_store *store, annal__view *view, struct sessio
                            add_tool, err);
     if (status >= 0 && out->tool_count > 0)
         qsort(out->tools, out->tool_count, sizeof *out->tools, compare_tools);
-    return explain(status, err);
+    return (annal_status)status;
 }
 
 void gather_session_done(struct session *session)
@@ -264,15 +249,13 @@ static uint64_t key_of(enum happening_kind kind, annal_slice id)
 
 static int hold(struct asking *asking, const struct happening *what, annal_slice id)
 {
-    struct pending *held = annal__array_add(&asking->pending, &asking->pending_count, sizeof *held);
-    if (held == NULL)
-        return ANNAL_ERR_NOMEM;
+    struct pending *held = must_array_add(&asking->pending, &asking->pending_count, sizeof *held);
     *held = (struct pending){
         .key = key_of(what->kind, id),
         .kind = what->kind,
-        .name = annal__strndup(what->name.len > 0 ? what->name.ptr : "", what->name.len),
+        .name = must_strndup(what->name.len > 0 ? what->name.ptr : "", what->name.len),
         .from_us = what->from_us};
-    return held->name == NULL ? ANNAL_ERR_NOMEM : 0;
+    return 0;
 }
 
 /* Return the turn or call with this id if it was open at a fork point, else NULL. */
@@ -467,5 +450,5 @@ annal_status gather_happenings(annal_index *index, annal__view *view, struct ses
         status = ask_parts(view, &asking, all_times, add_moment, err);
     if (status >= 0)
         status = ask_payloads(index, &asking, err);
-    return explain(status, err);
+    return (annal_status)status;
 }

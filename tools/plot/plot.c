@@ -2,9 +2,9 @@
 #include "tools/plot/plot.h"
 
 #include "index/sys/view.h"
-#include "journal/base/alloc.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/must.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
 #include "tools/plot/chart_svg.h"
@@ -56,8 +56,7 @@ static void make_svg(const char *title, const struct picture *picture, struct dr
     for (size_t i = 0; i < rest.len; i++)
         height += rest.ptr[i] == '\n' ? LINE_HEIGHT : 0;
     svg_begin(out, PICTURE_WIDTH, height, annal_slice_of(title));
-    out->lacks = annal__buf_append_slice(&out->text, text_drawing_slice(&picture->drawn)) < 0 ||
-                 picture->drawn.lacks || out->lacks;
+    must_append_slice(&out->text, text_drawing_slice(&picture->drawn));
     for (int y = picture->height + LINE_HEIGHT; rest.len > 0; y += LINE_HEIGHT) {
         const char *end = memchr(rest.ptr, '\n', rest.len);
         line = (annal_slice){rest.ptr, end == NULL ? rest.len : (size_t)(end - rest.ptr)};
@@ -72,9 +71,9 @@ static void make_text(const struct picture *picture, struct drawing *out)
 {
     annal_slice drawn = text_drawing_slice(&picture->drawn);
     annal_slice notes = text_drawing_slice(&picture->notes);
-    out->lacks = annal__buf_append_slice(&out->text, drawn) < 0 || picture->drawn.lacks;
+    must_append_slice(&out->text, drawn);
     text_drawing_put(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
-    out->lacks = annal__buf_append_slice(&out->text, notes) < 0 || out->lacks;
+    must_append_slice(&out->text, notes);
 }
 
 int plot_put(const struct plot *plot, const char *title, struct picture *picture)
@@ -82,15 +81,11 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
     struct drawing drawing = {0};
     struct target target = {.saved_stdout = -1};
     bool file = plot->svg != NULL && strcmp(plot->svg, "-") != 0;
-    int exit_status = EXIT_DONE;
     if (plot->svg != NULL)
         make_svg(title, picture, &drawing);
     else
         make_text(picture, &drawing);
-    if (drawing.lacks || picture->notes.lacks)
-        exit_status = fail_storage("draw a picture: out of memory");
-    if (exit_status == EXIT_DONE)
-        exit_status = target_begin(&target, file ? plot->svg : NULL);
+    int exit_status = target_begin(&target, file ? plot->svg : NULL);
     if (exit_status == EXIT_DONE) {
         out_slice(text_drawing_slice(&drawing));
         exit_status = target_end(&target, true);
@@ -107,8 +102,9 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
 static int add_ancestor(void *arg, const annal_lineage_part *part)
 {
     struct session_list *list = arg;
-    bool is_first = annal__slice_is(part->session, list->names[0].id);
-    return is_first ? 0 : sessions_add(list, part->session, 0);
+    if (!annal__slice_is(part->session, list->names[0].id))
+        sessions_add(list, part->session, 0);
+    return 0;
 }
 
 static int name_session(struct plot *plot)

@@ -33,8 +33,7 @@ static int fill_timeline(const struct plot *plot, struct session *session,
     annal_error err = {0};
     bool svg = plot->svg != NULL;
     int slots = svg ? TIMELINE_SVG_SLOTS : timeline_text_slots(session, plot->columns);
-    if (!timeline_init(timeline, session, slots, svg ? TIMELINE_SVG_CUT_SLOTS : 1))
-        return fail_storage("draw the session: out of memory");
+    timeline_init(timeline, session, slots, svg ? TIMELINE_SVG_CUT_SLOTS : 1);
     if (gather_happenings(plot->index, plot->view, session, timeline_enter, timeline, &err) < 0)
         return fail_error(&err);
     timeline_finish(timeline);

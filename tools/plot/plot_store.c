@@ -65,12 +65,12 @@ static void list_charts(const struct gathered *gathered, struct charts *out)
 
 enum { COLUMNS_USUAL = 80 };
 
-static int make_charts(const struct plot *plot, const struct gathered *gathered, size_t buckets_max,
-                       struct charts *out)
+static void make_charts(const struct plot *plot, const struct gathered *gathered,
+                        size_t buckets_max, struct charts *out)
 {
     int64_t from_us = 0, to_us = 0;
     if (!find_range(plot, &gathered->events, &from_us, &to_us))
-        return 0;
+        return;
     /* Whether to choose the unit of time as for a terminal of 80 columns: without --by, an SVG
      * does, so that it shows the same buckets as a terminal. */
     bool usual = plot->svg != NULL && plot->by == BY_NONE;
@@ -82,10 +82,8 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
         chart->by = by;
         chart->from_us = from_us;
         chart->to_us = to_us;
-        if (!chart_fill(chart, room))
-            return fail_storage("draw the store: out of memory");
+        chart_fill(chart, room);
     }
-    return 0;
 }
 
 static void say_untimed(const struct gathered *gathered, struct drawing *out)
@@ -134,9 +132,8 @@ static int draw_charts(const struct plot *plot, const struct gathered *gathered)
 {
     struct charts charts = {0};
     size_t buckets = plot->svg != NULL ? CHART_SVG_BUCKETS : chart_text_buckets(plot->columns);
-    int exit_status = make_charts(plot, gathered, buckets, &charts);
-    if (exit_status == 0)
-        exit_status = put_charts(plot, gathered, &charts);
+    make_charts(plot, gathered, buckets, &charts);
+    int exit_status = put_charts(plot, gathered, &charts);
     for (int i = 0; i < charts.count; i++)
         chart_done(&charts.charts[i]);
     return exit_status;

@@ -2,6 +2,7 @@
 #include "tools/plot/text.h"
 
 #include "journal/base/calendar.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/width.h"
 
@@ -24,14 +25,13 @@ void text_drawing_put(struct drawing *drawing, const char *format, ...)
     int len = vsnprintf(text, sizeof text, format, list);
     va_end(list);
     size_t kept = len < 0 ? 0 : (size_t)len < sizeof text ? (size_t)len : sizeof text - 1;
-    drawing->lacks = annal__buf_append(&drawing->text, text, kept) < 0 || drawing->lacks;
+    must_append(&drawing->text, text, kept);
 }
 
 void text_drawing_repeat(struct drawing *drawing, const char *text, int times)
 {
     for (int i = 0; i < times; i++)
-        drawing->lacks =
-            annal__buf_append(&drawing->text, text, strlen(text)) < 0 || drawing->lacks;
+        must_append_text(&drawing->text, text);
 }
 
 void text_drawing_done(struct drawing *drawing)
@@ -44,12 +44,11 @@ annal_slice text_drawing_slice(const struct drawing *drawing)
     return annal__buf_slice(&drawing->text);
 }
 
-/* Copy a text to out on one line, with a NUL, and return it; "" if memory ran out. */
+/* Copy a text to out on one line, with a NUL, and return it. */
 static const char *plain(struct buf *out, annal_slice text)
 {
-    (void)out_line(out, text);
-    const char *string = annal__buf_cstr(out);
-    return string == NULL ? "" : string;
+    must_status(out_line(out, text));
+    return must_cstr(out);
 }
 
 int text_width(annal_slice text)
@@ -79,7 +78,7 @@ void text_drawing_fit(struct drawing *drawing, annal_slice text, int width, bool
                          "");
     } else {
         text_drawing_repeat(drawing, " ", right ? width - own : 0);
-        drawing->lacks = annal__buf_append(&drawing->text, at, strlen(at)) < 0 || drawing->lacks;
+        must_append_text(&drawing->text, at);
         text_drawing_repeat(drawing, " ", right ? 0 : width - own);
     }
     annal__buf_done(&shown);

@@ -16,7 +16,6 @@
 
 struct drawing {
     struct buf text;
-    bool lacks; /* whether memory ran out, so that text is missing */
 };
 
 void text_drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);

@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
     }
 }
 
-static bool lay_out(struct timeline *timeline, int cut_slots)
+static void lay_out(struct timeline *timeline, int cut_slots)
 {
     const struct session *session = timeline->session;
     /* maximum number of cuts: the labels of more cuts do not fit into a terminal of 80 columns */
@@ -79,17 +80,13 @@ static bool lay_out(struct timeline *timeline, int cut_slots)
     size_t most = (size_t)timeline->slots / (size_t)(8 * cut_slots);
     most = most > CUTS_MAX ? CUTS_MAX : most;
     size_t bytes = session->pause_count * sizeof *session->pauses;
-    struct pause *cuts = annal__zalloc(bytes + 1);
-    if (cuts == NULL)
-        return false;
+    struct pause *cuts = must_zalloc(bytes + 1);
     if (bytes > 0)
         memcpy(cuts, session->pauses, bytes);
     timeline->segment_count = choose_cuts(session, cuts, most) + 1;
-    timeline->segments = annal__zalloc(timeline->segment_count * sizeof *timeline->segments);
-    if (timeline->segments != NULL)
-        make_segments(timeline, cuts, cut_slots);
+    timeline->segments = must_zalloc(timeline->segment_count * sizeof *timeline->segments);
+    make_segments(timeline, cuts, cut_slots);
     annal__free(cuts);
-    return timeline->segments != NULL;
 }
 
 /* Return the slot of a time. A time in a cut is drawn at the beginning of the cut. */
@@ -113,24 +110,22 @@ static int slot_of(const struct timeline *timeline, int64_t time_us)
 
 /* ---- Rows ---- */
 
-static bool add_row(struct timeline *timeline, enum row_role role, enum row_kind kind,
+static void add_row(struct timeline *timeline, enum row_role role, enum row_kind kind,
                     const char *label)
 {
     struct row *row = &timeline->rows[timeline->row_count++];
-    *row = (struct row){.role = role, .kind = kind, .label = annal__strndup(label, strlen(label))};
-    row->slots = annal__zalloc((size_t)timeline->slots * sizeof *row->slots);
-    return row->label != NULL && row->slots != NULL;
+    *row = (struct row){.role = role, .kind = kind, .label = must_strndup(label, strlen(label))};
+    row->slots = must_zalloc((size_t)timeline->slots * sizeof *row->slots);
 }
 
-static bool add_tools(struct timeline *timeline)
+static void add_tools(struct timeline *timeline)
 {
     const struct session *session = timeline->session;
     bool all = session->tool_count <= TOOL_ROWS_MAX;
     size_t own = all ? session->tool_count : TOOL_ROWS_MAX - 1;
-    bool added = true;
-    for (size_t i = 0; added && i < own; i++) {
+    for (size_t i = 0; i < own; i++) {
         const char *name = session->tools[i].name;
-        added = add_row(timeline, ROLE_TOOL, ROW_SPANS, name[0] != '\0' ? name : "(no name)");
+        add_row(timeline, ROLE_TOOL, ROW_SPANS, name[0] != '\0' ? name : "(no name)");
     }
     char label[TEXT_BYTES];
     if (all)
@@ -138,8 +133,8 @@ static bool add_tools(struct timeline *timeline)
     else
         snprintf(label, sizeof label, "others (%zu)", session->tool_count - own);
     timeline->others = timeline->row_count;
-    return added &&
-           (all && own == TOOL_ROWS_MAX ? true : add_row(timeline, ROLE_TOOL, ROW_SPANS, label));
+    if (!all || own < TOOL_ROWS_MAX)
+        add_row(timeline, ROLE_TOOL, ROW_SPANS, label);
 }
 
 static void enter_pauses(struct timeline *timeline)
@@ -155,20 +150,19 @@ static void enter_pauses(struct timeline *timeline)
     }
 }
 
-bool timeline_init(struct timeline *timeline, const struct session *session, int slots,
+void timeline_init(struct timeline *timeline, const struct session *session, int slots,
                    int cut_slots)
 {
     *timeline = (struct timeline){.session = session, .slots = slots};
-    bool made = lay_out(timeline, cut_slots) &&
-                add_row(timeline, ROLE_EVENTS, ROW_AMOUNTS, "events") &&
-                add_row(timeline, ROLE_TURNS, ROW_SPANS, "turns") &&
-                add_row(timeline, ROLE_USER, ROW_MARKS, "user") && add_tools(timeline) &&
-                add_row(timeline, ROLE_TOKENS, ROW_AMOUNTS, "tokens") &&
-                add_row(timeline, ROLE_FAILURES, ROW_MARKS, "failures") &&
-                add_row(timeline, ROLE_PAUSES, ROW_PAUSES, "pauses");
-    if (made)
-        enter_pauses(timeline);
-    return made;
+    lay_out(timeline, cut_slots);
+    add_row(timeline, ROLE_EVENTS, ROW_AMOUNTS, "events");
+    add_row(timeline, ROLE_TURNS, ROW_SPANS, "turns");
+    add_row(timeline, ROLE_USER, ROW_MARKS, "user");
+    add_tools(timeline);
+    add_row(timeline, ROLE_TOKENS, ROW_AMOUNTS, "tokens");
+    add_row(timeline, ROLE_FAILURES, ROW_MARKS, "failures");
+    add_row(timeline, ROLE_PAUSES, ROW_PAUSES, "pauses");
+    enter_pauses(timeline);
 }
 
 static struct row *row_of(struct timeline *timeline, const struct happening *what)

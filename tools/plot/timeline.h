@@ -64,9 +64,8 @@ struct timeline {
     int others; /* index of the row shared by the tools without a row of their own */
 };
 
-/* Divide the axis into segments, and create empty rows. A cut takes cut_slots slots. Returns false
- * if memory ran out. */
-bool timeline_init(struct timeline *timeline, const struct session *session, int slots,
+/* Divide the axis into segments, and create empty rows. A cut takes cut_slots slots. */
+void timeline_init(struct timeline *timeline, const struct session *session, int slots,
                    int cut_slots);
 
 /* Enter a happening into its row; a happening_fn. arg is a struct timeline. */

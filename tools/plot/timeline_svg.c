@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/plot/timeline_svg.h"
 
+#include "tools/cli/must.h"
 #include "tools/plot/svg.h"
 
 #include <string.h>
@@ -24,10 +25,8 @@ static void tell(const struct row *row, const struct slot *slot, struct drawing 
 {
     char text[TEXT_BYTES];
     text_drawing_put(out, "%s", row->role == ROLE_USER ? "user message" : "");
-    if (row->role != ROLE_USER) {
-        struct buf *buf = &out->text;
-        out->lacks = annal__buf_append(buf, row->label, strlen(row->label)) < 0 || out->lacks;
-    }
+    if (row->role != ROLE_USER)
+        must_append_text(&out->text, row->label);
     if (slot->begun > 1)
         text_drawing_put(out, ": %u", slot->begun);
     text_drawing_put(out, ", %s", text_time(text, slot->from_us));

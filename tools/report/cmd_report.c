@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
 #include "tools/import/changes.h"
@@ -63,16 +63,14 @@ static int name_sessions(struct report *report)
         exit_status = sessions_match(report->index, &match, &report->list);
     else if (report->args->operand_count == 0)
         return 0;
-    annal_status status = annal__buf_append(&report->sessions, "[", 1);
-    for (size_t i = 0; exit_status == 0 && status >= 0 && i < report->list.count; i++) {
-        status = annal__buf_printf(&report->sessions, i == 0 ? "" : ",");
-        if (status >= 0)
-            status = annal__json_quote(&report->sessions, annal_slice_of(report->list.names[i].id));
+    must_append_text(&report->sessions, "[");
+    for (size_t i = 0; exit_status == 0 && i < report->list.count; i++) {
+        must_append_text(&report->sessions, i == 0 ? "" : ",");
+        must_quote(&report->sessions, annal_slice_of(report->list.names[i].id));
     }
-    if (status >= 0)
-        status = annal__buf_append(&report->sessions, "]", 1);
+    must_append_text(&report->sessions, "]");
     report->scope.sessions = annal__buf_slice(&report->sessions);
-    return status < 0 ? fail_storage("report on sessions: out of memory") : exit_status;
+    return exit_status;
 }
 
 /* Print findings, because damaged events are missing in the numbers of a report. Returns an exit
@@ -96,25 +94,24 @@ static int add_copy(void *arg, const struct copy *copy)
     struct buf *out = arg;
     if (annal__json_check(copy->info, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
         return 0;
-    return annal__buf_printf(
+    must_printf(
         out, "%s[%.*s,%.*s,%d,%" PRIu64 ",%" PRIu64 "]", out->ptr[out->len - 1] == '[' ? "" : ",",
         ANNAL_FMT(annal__json_member(copy->info, "path")),
         ANNAL_FMT(annal__json_member(copy->info, "kind")), copy->newest, copy->bytes, copy->stored);
+    return 0;
 }
 
 static int report_sources(struct report *report)
 {
     annal_error err = {0};
     struct buf *json = &report->sessions;
-    annal_status status = annal__buf_printf(json, "{\"copies\":[");
-    if (status == ANNAL_OK)
-        status = copies_each(report->store, (annal_slice){0}, true, add_copy, NULL, json, &err);
-    if (status == ANNAL_OK)
-        status = annal__buf_printf(json, "],\"looked\":");
+    must_append_text(json, "{\"copies\":[");
+    annal_status status =
+        copies_each(report->store, (annal_slice){0}, true, add_copy, NULL, json, &err);
+    must_append_text(json, "],\"looked\":");
     if (status == ANNAL_OK)
         status = changes_look(report->store, report->index, json, &err);
-    if (status == ANNAL_OK)
-        status = annal__buf_append(json, "}", 1);
+    must_append_text(json, "}");
     report->scope.sessions = annal__buf_slice(json);
     return status < 0 ? fail_error(&err)
                       : report_print(report_source_sections, report->index, &report->scope,

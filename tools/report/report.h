@@ -96,6 +96,6 @@ static inline bool report_is_number(enum cell cell)
 void report_markdown(const struct report_section *section);
 
 /* Print all sections as one SVG picture. Returns an exit status. */
-int report_svg(const struct report_section *sections, size_t count, annal_slice title);
+void report_svg(const struct report_section *sections, size_t count, annal_slice title);
 
 #endif

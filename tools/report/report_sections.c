@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/cli/must.h"
 #include "tools/report/report.h"
 
 #include "journal/base/alloc.h"
@@ -304,10 +305,10 @@ static void show_cost(struct buf *out, const annal_value *values)
 {
     char text[TEXT_BYTES];
     bool computed = values[1].kind == ANNAL_VALUE_INTEGER;
-    (void)!annal__buf_printf(out, "%s%s", computed ? "~" : "",
-                             text_exact(text, whole(&values[0]), UNIT_MICROUSD));
+    must_printf(out, "%s%s", computed ? "~" : "",
+                text_exact(text, whole(&values[0]), UNIT_MICROUSD));
     if (values[2].kind == ANNAL_VALUE_REAL && values[2].real < 1)
-        (void)!annal__buf_printf(out, " of %d%%", cost_percent(values[2].real));
+        must_printf(out, " of %d%%", cost_percent(values[2].real));
 }
 
 /* Append a value in the form for people. */
@@ -318,23 +319,23 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
     int64_t time_us = 0;
     if (value->kind == ANNAL_VALUE_NULL ||
         (report_is_number(cell) && value->kind > ANNAL_VALUE_REAL)) {
-        (void)!annal__buf_append(out, "-", 1);
+        must_append_text(out, "-");
         return;
     }
     switch (cell) {
     case CELL_COUNT:
-        (void)!annal__buf_printf(out, "%s", text_exact(text, whole(value), UNIT_COUNT));
+        must_printf(out, "%s", text_exact(text, whole(value), UNIT_COUNT));
         break;
     case CELL_COST:
         show_cost(out, value);
         break;
     case CELL_MS:
-        (void)!annal__buf_printf(out, "%s", text_span(text, whole(value) * 1000));
+        must_printf(out, "%s", text_span(text, whole(value) * 1000));
         break;
     case CELL_TIME:
         if (annal_time_parse(value->bytes, &time_us, NULL) == ANNAL_OK)
             human_time(text, time_us);
-        (void)!annal__buf_printf(out, "%.16s", time_us == 0 ? "-" : text);
+        must_printf(out, "%.16s", time_us == 0 ? "-" : text);
         break;
     case CELL_INPUT:
         gist_input(out, event_either(&event, "input", "arguments"));
@@ -343,10 +344,10 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
         gist_output(out, event_either(&event, "output", "error"));
         break;
     case CELL_SESSION:
-        (void)!annal__buf_append_slice(out, session_begin(value->bytes));
+        must_append_slice(out, session_begin(value->bytes));
         break;
     case CELL_TEXT:
-        (void)!annal__buf_append_slice(out, value->bytes);
+        must_append_slice(out, value->bytes);
     }
 }
 
@@ -357,14 +358,14 @@ static void keep(struct report_row *row, int i, const annal_value *value, enum c
     struct buf shown = {0};
     bool is_number = value->kind == ANNAL_VALUE_INTEGER || value->kind == ANNAL_VALUE_REAL;
     show(&shown, cell, value);
-    row->shown[i] = annal__strndup(shown.len > 0 ? shown.ptr : "", shown.len);
+    row->shown[i] = must_strndup(shown.len > 0 ? shown.ptr : "", shown.len);
     if (cell == CELL_TIME || cell == CELL_TEXT || cell == CELL_SESSION)
         row->raw[i] =
-            annal__strndup(value->bytes.ptr == NULL ? "" : value->bytes.ptr, value->bytes.len);
+            must_strndup(value->bytes.ptr == NULL ? "" : value->bytes.ptr, value->bytes.len);
     if (cell == CELL_INPUT && value->kind == ANNAL_VALUE_TEXT) {
         annal_event event = {.data = value->bytes};
         annal_slice input = event_either(&event, "input", "arguments");
-        row->whole = annal__strndup(input.ptr == NULL ? "" : input.ptr, input.len);
+        row->whole = must_strndup(input.ptr == NULL ? "" : input.ptr, input.len);
     }
     row->values[i] =
         is_number || value->kind == ANNAL_VALUE_NULL ? *value : text_value((annal_slice){0});
@@ -374,9 +375,7 @@ static void keep(struct report_row *row, int i, const annal_value *value, enum c
 static int add_row(void *arg, const annal_row *from)
 {
     struct report_section *section = arg;
-    struct report_row *row = annal__array_add(&section->rows, &section->count, sizeof *row);
-    if (row == NULL)
-        return fail_storage("report on sessions: out of memory");
+    struct report_row *row = must_array_add(&section->rows, &section->count, sizeof *row);
     for (int i = 0; i < report_columns(section); i++)
         keep(row, i, &from->values[i], section->columns[i].cell);
     return 0;
@@ -402,8 +401,8 @@ static char *from_difference(const char *text, size_t same)
     size_t from = same > SAME_MAX ? same - SAME_MAX : 0;
     while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
         from--;
-    (void)!annal__buf_printf(&out, "%s%.*s", from > 0 ? "\u2026" : "", GIST_CHARS, text + from);
-    char *shown = annal__strndup(out.len > 0 ? out.ptr : "", out.len);
+    must_printf(&out, "%s%.*s", from > 0 ? "\u2026" : "", GIST_CHARS, text + from);
+    char *shown = must_strndup(out.len > 0 ? out.ptr : "", out.len);
     annal__buf_done(&out);
     return shown;
 }

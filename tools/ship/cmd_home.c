@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
@@ -202,9 +203,8 @@ static int share(const struct args *args, struct homing *homing)
     if (exit_status != 0)
         return exit_status;
     const annal_decider *decider = decider_new(store);
-    annal_status status = decider != NULL ? decider->share(decider->arg, session, &homing->err)
-                                          : annal__fail(&homing->err, ANNAL_ERR_NOMEM,
-                                                        "share the session: out of memory");
+    must_true(decider != NULL);
+    annal_status status = decider->share(decider->arg, session, &homing->err);
     if (status >= 0)
         status = decider->bring(decider->arg, session, &homing->err);
     if (status >= 0)
@@ -445,8 +445,6 @@ static int status(const struct args *args, struct homing *homing)
     if (options->kind->open(&options->target, false, &homing->target, &homing->err) < 0)
         return ship_fail_target(&homing->err);
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
-    if (listing.table == NULL)
-        return fail_storage("print the homes of sessions: out of memory");
     annal_status failed =
         homing->kind->each(homing->target, NULL, print_home, &listing, &homing->err);
     table_free(listing.table);

@@ -327,8 +327,6 @@ static int print_status(struct inspection *inspection)
         return ship_fail_target(&inspection->err);
     inspection->table =
         table_new(inspection->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
-    if (inspection->table == NULL)
-        return fail_storage("print the state of the target: out of memory");
     inspection->err.status = ANNAL_OK;
     (void)shipments_each(&inspection->shipments, print_shipment, inspection);
     table_free(inspection->table);

@@ -5,6 +5,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <pthread.h>
@@ -153,9 +154,7 @@ annal_status row_maker_start(const struct ship_options *options, struct row_make
     *out = NULL;
     if (options->kind->make_rows == NULL)
         return ANNAL_OK;
-    struct row_maker *maker = annal__zalloc(sizeof *maker);
-    if (maker == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct row_maker *maker = must_zalloc(sizeof *maker);
     maker->options = options;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

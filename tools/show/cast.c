@@ -2,29 +2,26 @@
 #include "tools/show/cast.h"
 
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <string.h>
 
 /* Quote text as a JSON string. A line break becomes "\r\n", as a terminal driver writes it, so that
  * the next line starts in the first column. */
-static annal_status quote_terminal(struct buf *out, annal_slice text)
+static void quote_terminal(struct buf *out, annal_slice text)
 {
     struct buf raw = {0};
-    annal_status status = ANNAL_OK;
-    while (status >= 0 && text.len > 0) {
+    while (text.len > 0) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
-        status = annal__buf_append(&raw, text.ptr, len);
-        if (status >= 0 && end != NULL)
-            status = annal__buf_append(&raw, "\r\n", 2);
+        must_append(&raw, text.ptr, len);
+        must_append_text(&raw, end != NULL ? "\r\n" : "");
         text.ptr += len + (end != NULL);
         text.len -= len + (end != NULL);
     }
-    if (status >= 0)
-        status = annal__json_quote(out, annal__buf_slice(&raw));
+    must_quote(out, annal__buf_slice(&raw));
     annal__buf_done(&raw);
-    return status;
 }
 
 int cast_begin(struct cast *cast, const char *path, annal_slice title)
@@ -44,7 +41,8 @@ void cast_pass(struct cast *cast, double seconds)
 {
     struct buf quoted = {0};
     fflush(stdout);
-    if (cast->text.len > 0 && quote_terminal(&quoted, annal__buf_slice(&cast->text)) >= 0) {
+    if (cast->text.len > 0) {
+        quote_terminal(&quoted, annal__buf_slice(&cast->text));
         out_capture(NULL);
         printf("[%.6f,\"o\",", cast->seconds);
         out_slice(annal__buf_slice(&quoted));

@@ -6,6 +6,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/show/excerpt.h"
 #include "tools/show/gist.h"
@@ -29,8 +30,8 @@ void conversation_know_call(struct conversation *conversation, annal_slice call_
                             annal_slice tool)
 {
     struct buf raw = {0};
-    if (annal__json_quote(&raw, call_id) == ANNAL_OK)
-        event_calls_add(&conversation->calls, annal__buf_slice(&raw), tool);
+    must_quote(&raw, call_id);
+    event_calls_add(&conversation->calls, annal__buf_slice(&raw), tool);
     annal__buf_done(&raw);
 }
 
@@ -190,7 +191,8 @@ static void print_call(struct conversation *talk, const annal_event *event)
     int left = room(talk, (size_t)used);
     used += out_cut(left - left / 3, annal__buf_slice(&line));
     annal__buf_clear(&talk->call.bytes);
-    if (call.len > 0 && annal__buf_append_slice(&talk->call.bytes, call) >= 0) {
+    if (call.len > 0) {
+        must_append_slice(&talk->call.bytes, call);
         talk->call.id = annal__buf_slice(&talk->call.bytes);
         talk->call.used = used;
     }
@@ -226,9 +228,9 @@ static void print_facts(const annal_event *event, bool failed, struct buf *out)
     annal_slice ms = event_member(event, "duration_ms");
     annal_slice exit_code = event_member(event, "exit_code");
     if (ms.len > 0)
-        (void)!annal__buf_printf(out, "%.*s ms  ", ANNAL_FMT(ms));
+        must_printf(out, "%.*s ms  ", ANNAL_FMT(ms));
     if (exit_code.len > 0 && exit_code.len < 12 && (exit_code.ptr[0] != '0' || failed))
-        (void)!annal__buf_printf(out, "exit %.*s  ", ANNAL_FMT(exit_code));
+        must_printf(out, "exit %.*s  ", ANNAL_FMT(exit_code));
 }
 
 static annal_slice tool_of(struct conversation *talk, const annal_event *event)

@@ -6,6 +6,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/show/excerpt.h"
 
@@ -324,12 +325,11 @@ void event_spending_know_turn(struct spending *spending, annal_slice turn_id, bo
                               uint64_t seq)
 {
     struct buf raw = {0};
-    if (annal__json_quote(&raw, turn_id) == ANNAL_OK) {
-        uint64_t id = turn_of(annal__buf_slice(&raw), 0);
-        (void)meet(&spending->begun, id, seq);
-        if (ended)
-            (void)meet(&spending->ended, id, seq);
-    }
+    must_quote(&raw, turn_id);
+    uint64_t id = turn_of(annal__buf_slice(&raw), 0);
+    (void)meet(&spending->begun, id, seq);
+    if (ended)
+        (void)meet(&spending->ended, id, seq);
     annal__buf_done(&raw);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/show/event_line.h"
 
 #include "journal/base/json_walk.h"
+#include "tools/cli/must.h"
 #include "tools/show/excerpt.h"
 #include "tools/show/gist.h"
 
@@ -63,7 +64,7 @@ static int take_tool(void *arg, const annal_row *row)
 {
     struct buf *out = arg;
     if (row->values[0].kind == ANNAL_VALUE_TEXT)
-        (void)!annal__buf_append_slice(out, row->values[0].bytes);
+        must_append_slice(out, row->values[0].bytes);
     return 0;
 }
 
@@ -99,7 +100,7 @@ static void add_who(struct event_lines *lines, annal_slice session, const annal_
     if (tool.len > 0)
         excerpt_line(out, tool, 60);
     else if (known != NULL)
-        (void)!annal__buf_append_slice(out, annal_slice_of(known));
+        must_append_text(out, known);
     else
         find_tool(lines->index, session, call_id, out);
 }
@@ -120,7 +121,7 @@ void event_line_print(struct event_lines *lines, annal_slice session, const anna
     int room = print_envelope(lines, session, event);
     add_who(lines, session, event, &who);
     if (who.len > 0)
-        (void)!annal__buf_append(&who, "  ", 2);
+        must_append_text(&who, "  ");
     if (who.len > 0)
         print_text(&room, style_of(event, annal__buf_slice(&who)), annal__buf_slice(&who));
     gist(&what, event);

@@ -2,6 +2,7 @@
 #include "tools/show/excerpt.h"
 
 #include "journal/base/json_walk.h"
+#include "tools/cli/must.h"
 #include "tools/cli/width.h"
 
 #include <stdint.h>
@@ -207,7 +208,7 @@ static void put(struct buf *out, size_t *room, const char *bytes, size_t len)
         bytes = "…";
         len = strlen("…");
     }
-    (void)!annal__buf_append(out, bytes, len);
+    must_append(out, bytes, len);
 }
 
 static void put_raw(struct buf *out, size_t *room, annal_slice raw)
@@ -215,7 +216,7 @@ static void put_raw(struct buf *out, size_t *room, annal_slice raw)
     struct letters letters = excerpt_letters_of(raw);
     while (*room > 0 && letters.at < letters.end) {
         size_t run = excerpt_letters_plain(&letters, *room - 1);
-        (void)!annal__buf_append(out, letters.at, run);
+        must_append(out, letters.at, run);
         letters.at += run;
         *room -= run;
         struct letter letter = excerpt_letter_next(&letters);

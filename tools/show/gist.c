@@ -4,6 +4,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/show/excerpt.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@ enum { HEAD_BYTES = 300, DEPTH_MAX = 64 };
 
 static void put(struct buf *out, const char *text)
 {
-    (void)!annal__buf_append(out, text, strlen(text));
+    must_append_text(out, text);
 }
 
 static void put_raw(struct buf *out, annal_slice raw)
@@ -136,7 +137,7 @@ static bool put_traceback(struct buf *out, annal_slice raw)
         while (((unsigned char)line.ptr[line.len] & 0xC0) == 0x80)
             line.len--;
     }
-    (void)!annal__buf_append_slice(out, line);
+    must_append_slice(out, line);
     annal__buf_done(&scratch);
     return line.len > 0;
 }
@@ -154,11 +155,9 @@ void gist_output(struct buf *out, annal_slice output)
     excerpt_line(&line, text.len > 0 ? text : value, GIST_CHARS + HEAD_BYTES);
     while (line.len > 0 && line.ptr[line.len - 1] == ' ')
         line.len--;
-    if (annal__buf_append(&line, "", 1) >= 0) {
-        const char *begin = skip_head(line.ptr);
-        begin += strspn(begin, " ");
-        put(out, begin[0] == '\0' ? "(no output)" : begin);
-    }
+    const char *begin = skip_head(must_cstr(&line));
+    begin += strspn(begin, " ");
+    put(out, begin[0] == '\0' ? "(no output)" : begin);
     annal__buf_done(&line);
     annal__buf_done(&scratch);
 }
@@ -207,12 +206,11 @@ static void put_usage(struct buf *out, const annal_event *event)
 {
     char in[HUMAN_BYTES], produced[HUMAN_BYTES];
     annal_slice cost = event_member(event, "cost_usd");
-    (void)!annal__buf_printf(
-        out, "%s in, %s out",
-        event_signed_text(in, event_raw_count(event_member(event, "input_tokens"))),
-        event_signed_text(produced, event_raw_count(event_member(event, "output_tokens"))));
+    must_printf(out, "%s in, %s out",
+                event_signed_text(in, event_raw_count(event_member(event, "input_tokens"))),
+                event_signed_text(produced, event_raw_count(event_member(event, "output_tokens"))));
     if (cost.len > 0)
-        (void)!annal__buf_printf(out, ", $%.*s", (int)(cost.len < 8 ? cost.len : 8), cost.ptr);
+        must_printf(out, ", $%.*s", (int)(cost.len < 8 ? cost.len : 8), cost.ptr);
 }
 
 static void put_turn(struct buf *out, const annal_event *event)
@@ -224,8 +222,8 @@ static void put_turn(struct buf *out, const annal_event *event)
         why = event_member(event, "prompt");
         put(out, why.len > 0 ? "  " : "");
     } else if (ms.len > 0) {
-        (void)!annal__buf_printf(out, "after %.1f s%s", (double)event_raw_count(ms) / 1e3,
-                                 why.len > 0 ? "  " : "");
+        must_printf(out, "after %.1f s%s", (double)event_raw_count(ms) / 1e3,
+                    why.len > 0 ? "  " : "");
     }
     put_raw(out, why);
 }

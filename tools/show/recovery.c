@@ -479,8 +479,6 @@ static annal_status print_list(struct recovery *r, uint64_t all, const char *nam
     heading(name);
     r->items = 0;
     r->table = table_new(OUT_TABLE, columns, count);
-    if (r->table == NULL)
-        return annal__fail(&r->err, ANNAL_ERR_NOMEM, "show '%s': out of memory", r->info.session);
     annal_status status = ask(r, sql, fn);
     table_free(r->table);
     if (all > SHOWN_MAX)

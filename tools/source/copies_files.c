@@ -8,6 +8,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/source/copies_file.h"
 
 #include <errno.h>
@@ -26,21 +27,21 @@ annal_status copies_files_head(struct copies_text *text, annal_error *err)
 
 /* ---- Reading a directory ---- */
 
-static annal_status put_file(struct buf *line, const char *name, const struct stat *st,
-                             annal_slice bytes)
+static void put_file(struct buf *line, const char *name, const struct stat *st, annal_slice bytes)
 {
     bool is_text = annal__json_is_utf8(bytes);
-    annal_status status = annal__json_quote(line, annal_slice_of(name));
-    if (status >= 0)
-        status = annal__buf_printf(
-            line, "\t{\"mode\":%u,\"mtime_ns\":%" PRId64 ",\"%s\":", (unsigned)st->st_mode & 07777,
-            copies_file_ns(st->st_mtim), is_text ? "text" : "base64");
-    if (status >= 0 && is_text)
-        status = annal__json_quote(line, bytes);
-    else if (status >= 0 && (status = annal__buf_append(line, "\"", 1)) >= 0 &&
-             (status = annal__base64_put(line, bytes)) >= 0)
-        status = annal__buf_append(line, "\"", 1);
-    return status < 0 ? status : annal__buf_append(line, "}", 1);
+    must_quote(line, annal_slice_of(name));
+    must_printf(line,
+                "\t{\"mode\":%u,\"mtime_ns\":%" PRId64 ",\"%s\":", (unsigned)st->st_mode & 07777,
+                copies_file_ns(st->st_mtim), is_text ? "text" : "base64");
+    if (is_text) {
+        must_quote(line, bytes);
+    } else {
+        must_append_text(line, "\"");
+        must_status(annal__base64_put(line, bytes));
+        must_append_text(line, "\"");
+    }
+    must_append_text(line, "}");
 }
 
 annal_status copies_files_add(struct copies_text *text, const char *path, const char *name,
@@ -59,19 +60,17 @@ annal_status copies_files_add(struct copies_text *text, const char *path, const 
                              COPIES_FILE_MAX >> 20);
     else if (!copies_file_is_quiet(&st))
         status = ANNAL_END;
-    else if (annal__buf_reserve(&bytes, (size_t)st.st_size + 1) < 0)
-        status = ANNAL_ERR_NOMEM;
-    else if (copies_file_get(fd, bytes.ptr, (size_t)st.st_size, 0, NULL) < 0 ||
-             fstat(fd, &now) < 0 || now.st_size != st.st_size ||
-             copies_file_ns(now.st_ctim) != copies_file_ns(st.st_ctim))
+    if (status == ANNAL_OK)
+        must_reserve(&bytes, (size_t)st.st_size + 1);
+    if (status == ANNAL_OK &&
+        (copies_file_get(fd, bytes.ptr, (size_t)st.st_size, 0, NULL) < 0 || fstat(fd, &now) < 0 ||
+         now.st_size != st.st_size || copies_file_ns(now.st_ctim) != copies_file_ns(st.st_ctim)))
         status = ANNAL_END;
     bytes.len = (size_t)st.st_size;
-    if (status == ANNAL_OK)
-        status = put_file(&line, name, &st, annal__buf_slice(&bytes));
-    if (status == ANNAL_OK)
+    if (status == ANNAL_OK) {
+        put_file(&line, name, &st, annal__buf_slice(&bytes));
         status = copies_text_add(text, annal__buf_slice(&line), err);
-    else if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "copy '%s': out of memory", path);
+    }
     close(fd);
     annal__buf_done(&bytes);
     annal__buf_done(&line);
@@ -108,12 +107,10 @@ static annal_status note(struct list *list, const char *text, size_t len, off_t 
         annal__json_check((annal_slice){tab + 1, (size_t)(text + len - tab) - 1}, 2, NULL) !=
             JSON_VALID)
         status = fail_text(err);
-    struct line *line =
-        status < 0 ? NULL : annal__array_add(&list->all, &list->count, sizeof *line);
-    if (line != NULL)
-        *line = (struct line){annal__strndup(name.ptr, name.len), at};
-    if (status == ANNAL_OK && (line == NULL || line->name == NULL))
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "restore files: out of memory");
+    if (status == ANNAL_OK) {
+        struct line *line = must_array_add(&list->all, &list->count, sizeof *line);
+        *line = (struct line){must_strndup(name.ptr, name.len), at};
+    }
     annal__buf_done(&scratch);
     return status;
 }

@@ -4,6 +4,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "tools/cli/must.h"
+#include "tools/cli/places.h"
 #include "tools/source/copies_file.h"
 
 #include <string.h>
@@ -16,11 +18,7 @@
 /* Hash table of the lines of `before`, the content of the previous generation. */
 struct table {
     annal_slice before;
-    struct entry {
-        uint64_t hash;
-        uint64_t from; /* offset of the line in `before`, plus 1; 0: this entry is free */
-    } * entries;
-    size_t slots; /* a power of two */
+    struct places places; /* offsets of the lines in `before`; of equal lines, of the first */
 };
 
 static size_t line_of(const char *at, size_t len)
@@ -30,27 +28,16 @@ static size_t line_of(const char *at, size_t len)
     return end != NULL ? (size_t)(end - at) + 1 : most;
 }
 
-static bool build(struct table *table)
+static void build(struct table *table)
 {
-    size_t lines = 1;
-    for (size_t at = 0; at < table->before.len; lines++)
-        at += line_of(table->before.ptr + at, table->before.len - at);
-    for (table->slots = 16; table->slots < 2 * lines;)
-        table->slots *= 2;
-    table->entries = annal__zalloc(table->slots * sizeof *table->entries);
-    if (table->entries == NULL)
-        return false;
     for (size_t at = 0; at < table->before.len;) {
         size_t len = line_of(table->before.ptr + at, table->before.len - at);
         uint64_t hash = annal__hash(table->before.ptr + at, len, 0);
-        size_t slot = hash & (table->slots - 1);
-        while (table->entries[slot].from != 0 && table->entries[slot].hash != hash)
-            slot = (slot + 1) & (table->slots - 1);
-        if (table->entries[slot].from == 0) /* of equal lines, the first is kept in the table */
-            table->entries[slot] = (struct entry){hash, at + 1};
+        size_t next = 0;
+        if (places_next(&table->places, hash, &next) == SIZE_MAX)
+            must_true(places_add(&table->places, hash, at));
         at += len;
     }
-    return true;
 }
 
 static bool is_at(const struct table *table, uint64_t from, const char *line, size_t len)
@@ -60,18 +47,14 @@ static bool is_at(const struct table *table, uint64_t from, const char *line, si
 
 static bool find(const struct table *table, const char *line, size_t len, uint64_t *out_from)
 {
-    uint64_t hash = annal__hash(line, len, 0);
-    for (size_t slot = hash & (table->slots - 1); table->entries[slot].from != 0;
-         slot = (slot + 1) & (table->slots - 1))
-        if (table->entries[slot].hash == hash) {
-            *out_from = table->entries[slot].from - 1;
-            return is_at(table, *out_from, line, len);
-        }
-    return false;
+    size_t next = 0, from = places_next(&table->places, annal__hash(line, len, 0), &next);
+    if (from != SIZE_MAX)
+        *out_from = from;
+    return from != SIZE_MAX && is_at(table, from, line, len);
 }
 
 /* Add a line of the log to the pieces: extend the last piece, or begin a new one. */
-static bool add(const struct table *table, struct copies_pieces *pieces, const char *line,
+static void add(const struct table *table, struct copies_pieces *pieces, const char *line,
                 size_t len)
 {
     struct copies_piece *last = pieces->count > 0 ? &pieces->all[pieces->count - 1] : NULL;
@@ -91,21 +74,18 @@ static bool add(const struct table *table, struct copies_pieces *pieces, const c
             last = &pieces->all[pieces->count - 1];
         }
         if (is_same || last == NULL || last->is_same) {
-            last = annal__array_add(&pieces->all, &pieces->count, sizeof *last);
-            if (last == NULL)
-                return false;
+            last = must_array_add(&pieces->all, &pieces->count, sizeof *last);
             *last = (struct copies_piece){0, from, is_same};
         }
     }
     last->bytes += len;
-    return true;
 }
 
 static annal_status compare(const struct table *table, int log, uint64_t bytes,
                             struct copies_pieces *pieces, annal_error *err)
 {
-    char *block = annal__zalloc(COPIES_PIECE);
-    annal_status status = block != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+    char *block = must_zalloc(COPIES_PIECE);
+    annal_status status = ANNAL_OK;
     for (uint64_t at = 0; at < bytes && status == ANNAL_OK;) {
         size_t len = bytes - at < COPIES_PIECE ? (size_t)(bytes - at) : COPIES_PIECE, used = 0;
         status = copies_file_get(log, block, len, at, err);
@@ -114,8 +94,7 @@ static annal_status compare(const struct table *table, int log, uint64_t bytes,
         while (status == ANNAL_OK && used < len &&
                (at + len == bytes || len - used > LINE_BYTES || used == 0)) {
             size_t line = line_of(block + used, len - used);
-            if (!add(table, pieces, block + used, line))
-                status = ANNAL_ERR_NOMEM;
+            add(table, pieces, block + used, line);
             used += line;
         }
         at += used;
@@ -128,13 +107,12 @@ annal_status copies_match(annal_slice before, int log, uint64_t bytes, struct co
                           annal_error *err)
 {
     struct table table = {.before = before};
-    annal_status status = build(&table) ? compare(&table, log, bytes, out, err) : ANNAL_ERR_NOMEM;
-    if (status == ANNAL_ERR_NOMEM)
-        annal__fail(err, status, "compare the log with the previous copy: out of memory");
+    build(&table);
+    annal_status status = compare(&table, log, bytes, out, err);
     if (out->count > 0 && out->all[out->count - 1].is_same &&
         out->all[out->count - 1].bytes < SAME_LEAST)
         out->all[out->count - 1].is_same = false;
-    annal__free(table.entries);
+    places_done(&table.places);
     return status;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/cli/must.h"
 #include "tools/source/copies.h"
 
 #include "journal/base/error.h"
@@ -65,8 +66,7 @@ static annal_status append_bytes(struct taking *taking, int fd, struct copies_fi
         size_t now = until - to->bytes < COPIES_PIECE ? (size_t)(until - to->bytes) : COPIES_PIECE;
         size_t before = to->bytes < COPIES_WINDOW ? (size_t)to->bytes : COPIES_WINDOW;
         annal__buf_clear(&taking->block);
-        if (annal__buf_reserve(&taking->block, before + now) < 0)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
+        must_reserve(&taking->block, before + now);
         const annal_slice window = {taking->block.ptr, before};
         const annal_slice piece = {taking->block.ptr + before, now};
         status =
@@ -80,31 +80,25 @@ static annal_status append_bytes(struct taking *taking, int fd, struct copies_fi
     return status;
 }
 
-static annal_status write_info(struct taking *taking, uint64_t generation, uint64_t depth,
-                               annal_error *err)
+static void write_info(struct taking *taking, uint64_t generation, uint64_t depth)
 {
     const struct copies_log *log = taking->log;
     struct buf *info = &taking->info;
     annal__buf_clear(info);
-    annal_status status = annal__buf_printf(info, "{\"path\":");
-    if (status >= 0)
-        status = annal__json_quote(info, annal_slice_of(log->path));
-    if (status >= 0)
-        status = annal__buf_printf(info,
-                                   ",\"kind\":\"%s\",\"generation\":%" PRIu64 ",\"depth\":%" PRIu64
-                                   ",\"sessions\":[",
-                                   log->kind, generation, depth);
-    for (size_t i = 0; i < log->session_count && status >= 0 &&
-                       info->len < COPIES_INFO_MAX - ANNAL_SESSION_ID_BYTES_MAX - 8;
+    must_append_text(info, "{\"path\":");
+    must_quote(info, annal_slice_of(log->path));
+    must_printf(info,
+                ",\"kind\":\"%s\",\"generation\":%" PRIu64 ",\"depth\":%" PRIu64 ",\"sessions\":[",
+                log->kind, generation, depth);
+    for (size_t i = 0;
+         i < log->session_count && info->len < COPIES_INFO_MAX - ANNAL_SESSION_ID_BYTES_MAX - 8;
          i++)
-        status = annal__buf_printf(info, "%s\"%s\"", i > 0 ? "," : "", log->sessions[i].id);
-    if (status >= 0 && log->text != NULL)
-        status = annal__buf_printf(info, "],\"form\":\"%s\",\"pieces\":\"%016" PRIx64 "\"}",
-                                   log->text->form, log->text->hash);
-    else if (status >= 0)
-        status = annal__buf_printf(info, "]}");
-    return status < 0 ? annal__fail(err, status, "copy the log into the store: out of memory")
-                      : ANNAL_OK;
+        must_printf(info, "%s\"%s\"", i > 0 ? "," : "", log->sessions[i].id);
+    if (log->text != NULL)
+        must_printf(info, "],\"form\":\"%s\",\"pieces\":\"%016" PRIx64 "\"}", log->text->form,
+                    log->text->hash);
+    else
+        must_append_text(info, "]}");
 }
 
 static annal_status append_info(struct taking *taking, int fd, struct copies_file *to,
@@ -180,10 +174,9 @@ static annal_status hash_log(struct taking *taking, uint64_t at, uint64_t len,
 {
     struct hash_stream *hash = annal__hash_begin(*inout_chain);
     annal__buf_clear(&taking->block);
-    annal_status status =
-        hash != NULL && annal__buf_reserve(&taking->block, COPIES_PIECE) >= 0
-            ? ANNAL_OK
-            : annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
+    annal_status status = ANNAL_OK;
+    must_true(hash != NULL);
+    must_reserve(&taking->block, COPIES_PIECE);
     while (status >= 0 && len > 0) {
         size_t now = len < COPIES_PIECE ? (size_t)len : COPIES_PIECE;
         status = copies_file_get(taking->fd, taking->block.ptr, now, at, err);
@@ -192,8 +185,7 @@ static annal_status hash_log(struct taking *taking, uint64_t at, uint64_t len,
         at += now;
         len -= now;
     }
-    if (hash != NULL)
-        *inout_chain = annal__hash_end(hash);
+    *inout_chain = annal__hash_end(hash);
     return status;
 }
 
@@ -296,8 +288,7 @@ static annal_status write_generation(struct taking *taking, int fd, uint64_t gen
             copies_match(before->bytes, taking->fd, (uint64_t)taking->st.st_size, &pieces, err);
     for (size_t i = 0; i < pieces.count; i++)
         shares = shares || pieces.all[i].is_same;
-    if (status >= 0)
-        status = write_info(taking, generation, shares ? before->file.depth + 1 : 0, err);
+    write_info(taking, generation, shares ? before->file.depth + 1 : 0);
     if (status >= 0)
         status = append_info(taking, fd, &to, err);
     if (status >= 0)
@@ -344,10 +335,8 @@ static annal_status begin(struct taking *taking, uint64_t old, uint64_t generati
 {
     const struct io *io = annal__store_io(taking->store);
     struct buf path = {0};
-    annal_status status =
-        annal__buf_printf(&path, "%s/sources/" NEW_NAME, annal_store_path(taking->store));
-    if (status < 0 || annal__buf_cstr(&path) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
+    annal_status status = ANNAL_OK;
+    must_printf(&path, "%s/sources/" NEW_NAME, annal_store_path(taking->store));
     int fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (fd < 0 || ftruncate(fd, 0) < 0)
         status = annal__fail_errno(err, "create the file %s", path.ptr);
@@ -421,7 +410,7 @@ static annal_status write_others(struct taking *taking, const struct copies_file
     annal_status status = ANNAL_OK;
     if (taking->log->session_count < 2)
         return status;
-    status = write_info(taking, file->generation, file->depth, err);
+    write_info(taking, file->generation, file->depth);
     if (file->generation > 0 &&
         annal__slice_same(annal__buf_slice(&file->info), annal__buf_slice(&taking->info)))
         return status;
@@ -491,8 +480,7 @@ static annal_status take(struct taking *taking, annal_error *err)
     }
     if (status >= 0)
         status = write_others(taking, file, err);
-    if (status >= 0)
-        status = write_info(taking, file->generation, file->depth, err);
+    write_info(taking, file->generation, file->depth);
     if (status >= 0 && sound && is_marked(taking, file)) {
         set_time(taking, fd);
         status = ANNAL_END;
@@ -591,6 +579,7 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
     annal_status status = ANNAL_END;
     if (taking.zstd == NULL)
         taking.zstd = copies_zstd_new();
+    must_true(taking.zstd != NULL);
     name_of(log->path, log->sessions[0].id, taking.name);
     int fd = -1;
     if (log->text == NULL) {
@@ -601,8 +590,6 @@ annal_status copies_take(annal_store *store, const struct copies_log *log, bool 
     }
     if (taking.fd < 0 || (log->text == NULL && fstat(taking.fd, &taking.st) < 0))
         status = annal__fail_errno(err, "open the log");
-    else if (taking.zstd == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "copy the log into the store: out of memory");
     else if (log->text != NULL || S_ISREG(taking.st.st_mode))
         status = take_quiet(&taking, err);
     if (status < 0)

@@ -4,6 +4,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "tools/cli/must.h"
+#include "tools/cli/places.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -56,11 +58,12 @@ void copies_text_done(struct copies_text *text)
 
 struct pieces {
     struct piece {
-        uint64_t key, line; /* hashes; key 0: empty */
+        uint64_t line; /* hash of the line */
         size_t len;
         bool is_seen;
     } * all;
-    size_t slots, count; /* slots: a power of two */
+    size_t count;
+    struct places places; /* by the hashes of the keys */
 };
 
 static size_t key_len(const char *line, size_t len)
@@ -69,44 +72,23 @@ static size_t key_len(const char *line, size_t len)
     return tab != NULL ? (size_t)(tab - line) : 0;
 }
 
+/* Return the piece with the key of a line, or NULL. */
 static struct piece *find(const struct pieces *pieces, const char *line, size_t len)
 {
-    uint64_t key = annal__hash(line, key_len(line, len), 1) | 1;
-    size_t slot = (size_t)(key >> 1) & (pieces->slots - 1);
-    while (pieces->all[slot].key != 0 && pieces->all[slot].key != key)
-        slot = (slot + 1) & (pieces->slots - 1);
-    return &pieces->all[slot];
+    size_t at = 0;
+    size_t index = places_next(&pieces->places, annal__hash(line, key_len(line, len), 1), &at);
+    return index != SIZE_MAX ? &pieces->all[index] : NULL;
 }
 
-static bool grow(struct pieces *pieces)
+static void add(struct pieces *pieces, const char *line, size_t len)
 {
-    struct pieces more = {.slots = pieces->slots > 0 ? 2 * pieces->slots : 256};
-    more.all = annal__zalloc(more.slots * sizeof *more.all);
-    for (size_t i = 0; i < pieces->slots && more.all != NULL; i++) {
-        if (pieces->all[i].key == 0)
-            continue;
-        size_t slot = (size_t)(pieces->all[i].key >> 1) & (more.slots - 1);
-        while (more.all[slot].key != 0)
-            slot = (slot + 1) & (more.slots - 1);
-        more.all[slot] = pieces->all[i];
-    }
-    if (more.all == NULL)
-        return false;
-    more.count = pieces->count;
-    annal__free(pieces->all);
-    *pieces = more;
-    return true;
-}
-
-static bool add(struct pieces *pieces, const char *line, size_t len)
-{
-    if (2 * pieces->count >= pieces->slots && !grow(pieces))
-        return false;
     struct piece *piece = find(pieces, line, len);
-    pieces->count += piece->key == 0;
-    *piece = (struct piece){annal__hash(line, key_len(line, len), 1) | 1, annal__hash(line, len, 0),
-                            len, false};
-    return true;
+    if (piece == NULL) {
+        piece = must_array_add(&pieces->all, &pieces->count, sizeof *piece);
+        must_true(places_add(&pieces->places, annal__hash(line, key_len(line, len), 1),
+                             pieces->count - 1));
+    }
+    *piece = (struct piece){annal__hash(line, len, 0), len, false};
 }
 
 /* ---- Comparing ---- */
@@ -120,9 +102,8 @@ static annal_status read_before(struct copies_text *text, FILE *before, struct p
     annal_status status = ANNAL_OK;
     for (ssize_t len; status == ANNAL_OK && (len = getline(&line, &room, before)) > 0;) {
         text->grown_bytes += (uint64_t)len;
-        if (!add(pieces, line, (size_t)len))
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "copy a log: out of memory");
-        else if (fwrite(line, 1, (size_t)len, text->grown) != (size_t)len)
+        add(pieces, line, (size_t)len);
+        if (fwrite(line, 1, (size_t)len, text->grown) != (size_t)len)
             status = annal__fail_errno(err, "write a temporary file");
     }
     free(line);
@@ -142,7 +123,7 @@ static annal_status add_changes(struct copies_text *text, struct pieces *pieces,
          grown && status == ANNAL_OK && (got = getline(&line, &room, text->lines)) > 0;) {
         size_t len = (size_t)got;
         struct piece *piece = find(pieces, line, len);
-        bool is_old = piece->key != 0, same = is_old && piece->line == annal__hash(line, len, 0);
+        bool is_old = piece != NULL, same = is_old && piece->line == annal__hash(line, len, 0);
         seen += is_old && !piece->is_seen;
         grown = same || (key_len(line, len) > 0 && (!is_old || len >= piece->len));
         if (is_old)
@@ -182,5 +163,6 @@ annal_status copies_text_compare(struct copies_text *text, int fd, bool *out_gro
     else if (own >= 0)
         close(own);
     annal__free(pieces.all);
+    places_done(&pieces.places);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/must.h"
 #include "tools/cli/verbs.h"
 #include "tools/show/event_out.h"
 
@@ -26,8 +27,8 @@ static const char TERMINAL[] =
 
 static int add_terminal(void *arg, const annal_row *row)
 {
-    struct buf *terminal = arg;
-    return annal__buf_printf(terminal, "%.*s\n", ANNAL_FMT(row->values[0].bytes));
+    must_printf(arg, "%.*s\n", ANNAL_FMT(row->values[0].bytes));
+    return 0;
 }
 
 static bool is_terminal(struct buf *terminal, const annal_event *event)
@@ -43,8 +44,7 @@ static bool is_terminal(struct buf *terminal, const annal_event *event)
         snprintf(line, sizeof line, "\n%s %.*s\n", transition, (int)to.len - 2, to.ptr + 1);
     else
         snprintf(line, sizeof line, "\n%.*s\n", ANNAL_FMT(event->type));
-    const char *all = annal__buf_cstr(terminal);
-    return all != NULL && strstr(all, line) != NULL;
+    return strstr(must_cstr(terminal), line) != NULL;
 }
 
 /* Print the events of a run, and follow them until the run ends. An event that ends a run does so
@@ -85,7 +85,7 @@ static int run_tail(const struct args *args)
     uint64_t from = 1;
     annal_error err = {0};
     annal_tail *tail = NULL;
-    struct buf terminal = {.limit = 1 << 16};
+    struct buf terminal = {0};
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
         exit_status = verb_need_pack(&call, "memory");
@@ -100,8 +100,8 @@ static int run_tail(const struct args *args)
     annal_slice session = annal_slice_of(call.session);
     const annal_tail_options options = {
         .sessions = &session, .session_count = 1, .from_seq = begin};
-    if (annal__buf_append(&terminal, "\n", 1) < 0 ||
-        annal_sql(call.index, annal_slice_of(TERMINAL), NULL, add_terminal, &terminal, &err) < 0 ||
+    must_append_text(&terminal, "\n");
+    if (annal_sql(call.index, annal_slice_of(TERMINAL), NULL, add_terminal, &terminal, &err) < 0 ||
         annal_tail_open(call.store, &options, &tail, &err) < 0) {
         exit_status = fail_error(&err);
         goto done;
@@ -200,9 +200,9 @@ static int name_project(struct verb_call *call)
     if (args_get(call->args, "project") == NULL)
         return 0;
     int exit_status = verb_session_id(call->args, "proj_{project}", session, sizeof session);
-    if (exit_status != 0)
-        return exit_status;
-    return verb_set_text(call, "project_session", annal_slice_of(session));
+    if (exit_status == 0)
+        verb_set_text(call, "project_session", annal_slice_of(session));
+    return exit_status;
 }
 
 const struct verb_code agentweaver_code[] = {{"project", "export", .run = verbs_mirror_export},

@@ -3,11 +3,11 @@
 #include "tools/verbs/prose_run.h"
 
 #include "journal/base/below.h"
-#include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
 #include <annal/artifact.h>
@@ -61,19 +61,17 @@ int prose_run_new(char out[PROSE_RUN_BYTES + 1])
 struct place {
     const char *run;
     struct buf *out;
-    annal_status status;
 };
 
 /* If the pack is prose, write the folder of the run: the path of its database,
  * STORE/prose/runs/STAR/state.db, up to STAR (the *), then the run. Returns 1 after that. */
 static int take_folder(void *arg, const annal_pack_info *info)
 {
-    struct place *place = arg;
+    const struct place *place = arg;
     const char *star = info->database == NULL ? NULL : strchr(info->database, '*');
     if (strcmp(info->name, "prose") != 0 || star == NULL)
         return 0;
-    place->status = annal__buf_printf(place->out, "%.*s%s", (int)(star - info->database),
-                                      info->database, place->run);
+    must_printf(place->out, "%.*s%s", (int)(star - info->database), info->database, place->run);
     return 1;
 }
 
@@ -86,8 +84,6 @@ static int run_folder(struct verb_call *call, const char *run, struct buf *out)
     annal__buf_clear(out);
     if (annal_index_packs(call->index, take_folder, &place, &err) < 0)
         return fail_error(&err);
-    if (place.status < 0 || annal__buf_cstr(out) == NULL)
-        return fail_storage("compose the path of a file of the run: out of memory");
     return out->len > 0
                ? 0
                : fail_storage(
@@ -112,9 +108,7 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
     }
     for (;;) { /* find the longest part of DIR that exists; the directories after it are created */
         annal__buf_clear(root);
-        if (annal__buf_printf(root, "%.*s", len == 0 ? 1 : (int)len, folder) < 0 ||
-            annal__buf_cstr(root) == NULL)
-            return fail_storage("compose the path of a file of the run: out of memory");
+        must_printf(root, "%.*s", len == 0 ? 1 : (int)len, folder);
         annal_status status = annal__below_open(root->ptr, out_below, &err);
         if (status < 0 && (status != ANNAL_ERR_NOTFOUND || len == 0))
             return fail_error(&err);
@@ -123,9 +117,7 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
         while (len > 0 && folder[--len] != '/')
             ;
     }
-    if (annal__buf_printf(path, "%s/%s", folder + len + 1, name) < 0 ||
-        annal__buf_cstr(path) == NULL)
-        return fail_storage("compose the path of a file of the run: out of memory");
+    must_printf(path, "%s/%s", folder + len + 1, name);
     return 0;
 }
 
@@ -193,9 +185,9 @@ static int write_program(struct verb_call *call, const char *run)
     if (exit_status == 0)
         exit_status = write_file(call, folder.ptr, "program.prose", annal__buf_slice(&program));
     if (exit_status == 0)
-        exit_status = verb_set_text(call, "program_source", annal__buf_slice(&program));
+        verb_set_text(call, "program_source", annal__buf_slice(&program));
     if (exit_status == 0 && strcmp(file, "-") != 0)
-        exit_status = verb_set_text(call, "program_path", annal_slice_of(file));
+        verb_set_text(call, "program_path", annal_slice_of(file));
     annal__buf_done(&program);
     annal__buf_done(&folder);
     return exit_status;
@@ -214,8 +206,7 @@ int prose_prepare_init(struct verb_call *call)
                                  run);
     if (exit_status == 0)
         exit_status = verb_set_session(call, "prose_%s", run);
-    if (exit_status == 0)
-        exit_status = verb_set_text(call, "id", annal_slice_of(run));
+    verb_set_text(call, "id", annal_slice_of(run));
     return exit_status == 0 ? write_program(call, run) : exit_status;
 }
 
@@ -299,16 +290,13 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
     snprintf(number, sizeof number, "%zu", value.len);
     snprintf(summary, sizeof summary, "%.200s (%s) - see attachment", name == NULL ? "value" : name,
              human_bytes(size, value.len));
-    if (exit_status == 0)
-        exit_status = verb_set_text(call, "attachment_path", annal_slice_of(path));
-    if (exit_status == 0)
-        exit_status = verb_set_text(call, "sha256", annal_slice_of(info.sha256));
-    if (exit_status == 0)
-        exit_status = verb_set(call, "bytes", annal_slice_of(number));
-    if (exit_status == 0 && args_get(call->args, "summary") == NULL)
-        exit_status = verb_set_text(call, "value", annal_slice_of(summary));
-    else if (exit_status == 0)
-        exit_status = verb_set_text(call, "value", annal_slice_of(args_get(call->args, "summary")));
+    if (exit_status == 0) {
+        const char *given = args_get(call->args, "summary");
+        verb_set_text(call, "attachment_path", annal_slice_of(path));
+        verb_set_text(call, "sha256", annal_slice_of(info.sha256));
+        verb_set(call, "bytes", annal_slice_of(number));
+        verb_set_text(call, "value", annal_slice_of(given != NULL ? given : summary));
+    }
     annal__buf_done(&folder);
     return exit_status;
 }
@@ -328,7 +316,7 @@ int prose_prepare_bind(struct verb_call *call)
         call->type = "binding.anonymous";
         name = NULL;
     } else if (exit_status == 0) {
-        exit_status = verb_set_text(call, "name", annal_slice_of(name));
+        verb_set_text(call, "name", annal_slice_of(name));
     }
     annal_slice value = file != NULL || (given != NULL && strcmp(given, "-") == 0)
                             ? annal__buf_slice(&read)
@@ -338,7 +326,7 @@ int prose_prepare_bind(struct verb_call *call)
     else if (exit_status == 0 && value.len > PROSE_INLINE_BYTES_MAX)
         exit_status = attach(call, call->session + strlen("prose_"), name, value);
     else if (exit_status == 0 && (file != NULL || given != NULL))
-        exit_status = verb_set_text(call, "value", value);
+        verb_set_text(call, "value", value);
     annal__buf_done(&read);
     return exit_status;
 }

@@ -18,6 +18,7 @@
  * (5) Exported files import to the same rows. A time that microseconds cannot represent exactly is
  *     written as a number of seconds.
  */
+#include "tools/cli/must.h"
 #include "tools/verbs/team.h"
 
 #include "journal/base/alloc.h"
@@ -129,14 +130,10 @@ static int keep_item(void *arg, const annal_row *row)
 {
     struct import *import = arg;
     annal_slice type = row->values[0].bytes, data = row->values[2].bytes;
-    struct item *item = annal__array_add(&import->items, &import->count, sizeof *item);
-    if (item == NULL)
-        return ANNAL_ERR_NOMEM;
-    *item = (struct item){.type = annal__strndup(type.ptr, type.len),
-                          .data = annal__strndup(data.ptr, data.len),
+    struct item *item = must_array_add(&import->items, &import->count, sizeof *item);
+    *item = (struct item){.type = must_strndup(type.ptr, type.len),
+                          .data = must_strndup(data.ptr, data.len),
                           .ts_us = time_of(row->values[1].bytes, import->changed)};
-    if (item->type == NULL || item->data == NULL)
-        return ANNAL_ERR_NOMEM;
     import->teams += strcmp(item->type, "team.imported") == 0;
     import->messages += strcmp(item->type, "team.message") == 0;
     import->reads += strcmp(item->type, "team.message_read") == 0;
@@ -228,23 +225,19 @@ static int keep_source(struct import *import)
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import->team)};
     struct import known = {0};
     int exit_status = verbs_team_rows(import->call, there, &param, 1, keep_known, &known);
-    annal_status status = annal__buf_printf(&import->source, "{\"file\":");
-    if (status == ANNAL_OK)
-        status = annal__json_quote(&import->source,
-                                   annal_slice_of(name == NULL ? import->path : name + 1));
-    if (exit_status != 0 || status < 0)
-        return exit_status != 0 ? exit_status : fail_storage("import a team: out of memory");
+    must_append_text(&import->source, "{\"file\":");
+    must_quote(&import->source, annal_slice_of(name == NULL ? import->path : name + 1));
+    if (exit_status != 0)
+        return exit_status;
     if (known.teams == 0) {
         if (annal_artifact_put(import->call->store, annal_slice_of(import->call->session),
                                annal__buf_slice(&import->text), &info, &err) < 0)
             return fail_error(&err);
-        status = annal__buf_printf(&import->source,
-                                   ",\"sha256\":\"%s\",\"bytes\":%" PRIu64
-                                   ",\"path\":\"artifacts/%s/%s.zst\"",
-                                   info.sha256, info.bytes, info.session, info.sha256);
+        must_printf(&import->source,
+                    ",\"sha256\":\"%s\",\"bytes\":%" PRIu64 ",\"path\":\"artifacts/%s/%s.zst\"",
+                    info.sha256, info.bytes, info.session, info.sha256);
     }
-    if (status < 0 || annal__buf_append(&import->source, "}", 1) < 0)
-        return fail_storage("import a team: out of memory");
+    must_append_text(&import->source, "}");
     return 0;
 }
 
@@ -311,10 +304,8 @@ static int import_directory(struct verb_call *call, const char *path)
     for (int i = 0; i < count; i++) {
         struct buf file = {0};
         int imported = exit_status <= EXIT_REFUSED ? 0 : exit_status;
-        if (annal__buf_printf(&file, "%s/%s", path, entries[i]->d_name) < 0 ||
-            annal__buf_cstr(&file) == NULL)
-            imported = fail_storage("import teams: out of memory");
-        else if (imported == 0)
+        must_printf(&file, "%s/%s", path, entries[i]->d_name);
+        if (imported == 0)
             imported = import_file(call, file.ptr);
         exit_status = imported > exit_status ? imported : exit_status;
         annal__buf_done(&file);
@@ -409,12 +400,10 @@ static int write_file(struct export *export, annal_slice id, annal_slice json)
     annal_error err = {0};
     int exit_status = 0;
     annal__buf_clear(&export->path);
-    if (annal__buf_printf(&export->path, "%.*s.json", ANNAL_FMT(id)) < 0 ||
-        annal__buf_cstr(&export->path) == NULL || annal__buf_append_slice(&text, json) < 0 ||
-        annal__buf_append(&text, "\n", 1) < 0)
-        exit_status = fail_storage("export a team: out of memory");
-    else if (annal__below_replace(&export->below, export->path.ptr, annal__buf_slice(&text), &mode,
-                                  &err) < 0)
+    must_printf(&export->path, "%.*s.json", ANNAL_FMT(id));
+    must_printf(&text, "%.*s\n", ANNAL_FMT(json));
+    if (annal__below_replace(&export->below, export->path.ptr, annal__buf_slice(&text), &mode,
+                             &err) < 0)
         exit_status = fail_error(&err);
     annal__buf_done(&text);
     return exit_status;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verbs of annal lionagi in C: they add ids, register classes of messages, and describe
  * processes. */
-#include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
 
@@ -39,7 +39,9 @@ static int prepare_id(struct verb_call *call)
     if (verb_member(call, "id").len > 0)
         return 0;
     int exit_status = new_uuid(id);
-    return exit_status != 0 ? exit_status : verb_set_text(call, "id", annal_slice_of(id));
+    if (exit_status == 0)
+        verb_set_text(call, "id", annal_slice_of(id));
+    return exit_status;
 }
 
 /* ---- Messages ---- */
@@ -68,11 +70,10 @@ static annal_status register_class(struct verb_call *call, const char *class, an
                   &asked, note_row, &known, err);
     if (status < 0 || known)
         return status;
-    if (annal__buf_printf(&data, "{\"lion_class\":") < 0 ||
-        annal__json_quote(&data, annal_slice_of(class)) < 0 || annal__buf_append(&data, "}", 1) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "register class '%s': out of memory", class);
-    if (status >= 0)
-        status = annal_writer_open(call->store, ANNAL_SLICE("_state"), NULL, &writer, err);
+    must_append_text(&data, "{\"lion_class\":");
+    must_quote(&data, annal_slice_of(class));
+    must_append_text(&data, "}");
+    status = annal_writer_open(call->store, ANNAL_SLICE("_state"), NULL, &writer, err);
     if (status >= 0) {
         const annal_draft draft = {.type = ANNAL_SLICE("message_type.registered"),
                                    .data = annal__buf_slice(&data)};
@@ -110,7 +111,8 @@ static int prepare_process(struct verb_call *call)
         return fail_usage("--pid needs the id of a process, not '%s'", text);
     if (annal_process_get((uint32_t)pid, &process, &err) < 0)
         return fail_error(&err);
-    return verb_set(call, "process", annal_slice_of(annal_process_json(&process, json)));
+    verb_set(call, "process", annal_slice_of(annal_process_json(&process, json)));
+    return 0;
 }
 
 /* Set started_at to the time when the session was created, unless it was given. Returns 0 or an
@@ -122,11 +124,14 @@ static int prepare_session(struct verb_call *call)
     int exit_status = prepare_process(call);
     if (exit_status != 0 || verb_member(call, "started_at").len > 0)
         return exit_status;
-    if (created.len > 0)
-        return verb_set(call, "started_at", created);
+    if (created.len > 0) {
+        verb_set(call, "started_at", created);
+        return 0;
+    }
     annal_time_format(annal__system_clock.wall_us(annal__system_clock.arg), text);
-    exit_status = verb_set_text(call, "created_at", annal_slice_of(text));
-    return exit_status == 0 ? verb_set_text(call, "started_at", annal_slice_of(text)) : exit_status;
+    verb_set_text(call, "created_at", annal_slice_of(text));
+    verb_set_text(call, "started_at", annal_slice_of(text));
+    return 0;
 }
 
 const struct verb_code lionagi_code[] = {{"lionagi", "session", .prepare = prepare_session},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs annal project export and import, which write a project's memory to files and read proposals
  * from them. */
+#include "tools/cli/must.h"
 #include "tools/cli/verbs.h"
 #include "tools/verbs/agentweaver.h"
 

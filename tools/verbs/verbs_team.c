@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verbs of annal team in C: they find the team, print messages and mark them as read. */
+#include "tools/cli/must.h"
 #include "tools/verbs/team.h"
 
-#include "journal/base/buf.h"
 #include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "tools/cli/rows.h"
@@ -32,9 +32,9 @@ static int keep_value(void *arg, const annal_row *row)
 {
     struct buf *text = arg;
     annal__buf_clear(text);
-    if (row->values[0].kind != ANNAL_VALUE_TEXT)
-        return 0;
-    return annal__buf_append_slice(text, row->values[0].bytes) < 0 ? ANNAL_ERR_NOMEM : 0;
+    if (row->values[0].kind == ANNAL_VALUE_TEXT)
+        must_append_slice(text, row->values[0].bytes);
+    return 0;
 }
 
 /* ---- The team ---- */
@@ -115,44 +115,38 @@ static int prepare_create(struct verb_call *call)
     if (id == NULL)
         id = made;
     if (exit_status == 0)
-        exit_status = verb_set_text(call, "id", annal_slice_of(id));
+        verb_set_text(call, "id", annal_slice_of(id));
     return exit_status != 0 ? exit_status : verb_set_session(call, "team_%s", id);
 }
 
 /* ---- send ---- */
 
 /* Read --to bob --to alice,carol, and set the recipients as a list of names; "all" without the
- * option. Returns 0 or an exit status. */
-static int set_recipients(struct verb_call *call)
+ * option. */
+static void set_recipients(struct verb_call *call)
 {
     struct buf list = {0};
-    int exit_status = 0;
     const char *word;
-    bool failed = annal__buf_append(&list, "[", 1) < 0;
+    must_append_text(&list, "[");
     for (int at = 0; (word = args_next(call->args, "to", &at)) != NULL;) {
-        while (*word != '\0' && !failed) {
+        while (*word != '\0') {
             size_t len = strcspn(word, ",");
             annal_slice name = {word, len};
             while (name.len > 0 && name.ptr[0] == ' ')
                 name = (annal_slice){name.ptr + 1, name.len - 1};
             while (name.len > 0 && name.ptr[name.len - 1] == ' ')
                 name.len--;
-            if (name.len > 0)
-                failed = (list.len > 1 && annal__buf_append(&list, ",", 1) < 0) ||
-                         annal__json_quote(&list, name) < 0;
+            if (name.len > 0) {
+                must_append_text(&list, list.len > 1 ? "," : "");
+                must_quote(&list, name);
+            }
             word += len + (word[len] == ',' ? 1 : 0);
         }
     }
-    if (failed)
-        exit_status = fail_storage("read the members in --to: out of memory");
-    else if (list.len <= 1)
-        exit_status = verb_set_text(call, "to", ANNAL_SLICE("all"));
-    else if (annal__buf_append(&list, "]", 1) < 0)
-        exit_status = fail_storage("read the members in --to: out of memory");
-    else
-        exit_status = verb_set(call, "to", annal__buf_slice(&list));
+    bool none = list.len <= 1;
+    must_append_text(&list, "]");
+    verb_set(call, "to", none ? ANNAL_SLICE("\"all\"") : annal__buf_slice(&list));
     annal__buf_done(&list);
-    return exit_status;
 }
 
 static int warn_of_stranger(void *arg, const annal_row *row)
@@ -197,10 +191,10 @@ static int look_for_session(struct verb_call *call)
                                               : "SELECT id FROM main.sessions WHERE id = ?1",
                                       &param, 1, keep_value, &found);
     if (exit_status == 0)
-        exit_status = verb_set_text(call, "session_id", annal_slice_of(session));
+        verb_set_text(call, "session_id", annal_slice_of(session));
     if (exit_status == 0 && found.len == 0) {
         say("session '%s' does not exist: the message is stored without a link to it", session);
-        exit_status = verb_set(call, "session_known", ANNAL_SLICE("false"));
+        verb_set(call, "session_known", ANNAL_SLICE("false"));
     }
     annal__buf_done(&found);
     return exit_status;
@@ -213,10 +207,9 @@ static int prepare_send(struct verb_call *call)
     if (exit_status == 0 && args_get(call->args, "id") == NULL) {
         exit_status = new_id(id);
         if (exit_status == 0)
-            exit_status = verb_set_text(call, "id", annal_slice_of(id));
+            verb_set_text(call, "id", annal_slice_of(id));
     }
-    if (exit_status == 0)
-        exit_status = set_recipients(call);
+    set_recipients(call);
     if (exit_status == 0)
         exit_status = look_for_session(call);
     if (exit_status == 0)
@@ -326,11 +319,8 @@ static int take_unread(struct verb_call *call, const char *team, const char *mem
         bool marks = member != NULL && !args_has(call->args, "peek") && ids->len > 2;
         if (exit_status != 0 || !marks)
             return exit_status;
-        exit_status = verb_set(call, "message_ids", annal__buf_slice(ids));
-        if (exit_status == 0)
-            exit_status = verb_set_text(call, "member", annal_slice_of(member));
-        if (exit_status != 0)
-            return exit_status;
+        verb_set(call, "message_ids", annal__buf_slice(ids));
+        verb_set_text(call, "member", annal_slice_of(member));
         annal_status status = verb_try(call, &err);
         if (status != ANNAL_ERR_REFUSED)
             return status < 0 ? fail_error(&err) : 0;
@@ -340,10 +330,8 @@ static int take_unread(struct verb_call *call, const char *team, const char *mem
 static int warn_of_stranger_here(struct verb_call *call, char *team, const char *member)
 {
     struct buf name = {0};
-    int exit_status =
-        annal__json_quote(&name, annal_slice_of(member)) < 0
-            ? fail_storage("read the member in --as: out of memory")
-            : warn_of_strangers(call, team, annal__buf_slice(&name), ANNAL_SLICE("[]"));
+    must_quote(&name, annal_slice_of(member));
+    int exit_status = warn_of_strangers(call, team, annal__buf_slice(&name), ANNAL_SLICE("[]"));
     annal__buf_done(&name);
     return exit_status;
 }

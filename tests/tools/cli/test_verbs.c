@@ -26,9 +26,9 @@ static const struct field fields[] = {OPERAND("TEAM", FIELD_TEXT, NULL, "the tea
 
 static int prepare(struct verb_call *call)
 {
-    return args_get(call->args, "rank") == NULL
-               ? 0
-               : verb_set_text(call, "run.way", ANNAL_SLICE("first"));
+    if (args_get(call->args, "rank") != NULL)
+        verb_set_text(call, "run.way", ANNAL_SLICE("first"));
+    return 0;
 }
 
 static const struct command send = {.name = "send",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds entries of an array by hash. The caller owns the array, and compares the entries. */
-#ifndef TOOLS_IMPORT_PLACES_H
-#define TOOLS_IMPORT_PLACES_H
+#ifndef TOOLS_CLI_PLACES_H
+#define TOOLS_CLI_PLACES_H
 
 #include <stdbool.h>
 #include <stddef.h>

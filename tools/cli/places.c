@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/import/places.h"
+#include "tools/cli/places.h"
 
 #include "journal/base/alloc.h"
 
