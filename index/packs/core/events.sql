@@ -23,7 +23,7 @@ SELECT :session, :seq, $source_host, $source_path
 WHERE COALESCE($source_host, $source_path) GLOB '?*';
 INSERT OR IGNORE INTO record_origins
 SELECT :session, CASE $source::kind WHEN 'otel-logs' THEN 'telemetry ' ELSE 'log ' END || :session
-WHERE $source::kind IN ('claude-code', 'codex', 'gemini-cli', 'otel-logs');
+WHERE $source::kind IN ('claude-code', 'codex', 'gemini-cli', 'otel-logs', 'pi');
 INSERT OR IGNORE INTO record_origins SELECT :session, value FROM json_each($source_keys);
 
 -- on telemetry.superseded
@@ -358,6 +358,9 @@ WHERE session_id = :session AND call_id = $call_id AND status <> 'called'
   AND seq = (SELECT MAX(seq) FROM tool_calls WHERE session_id = :session AND call_id = $call_id);
 
 -- on record.moved
+UPDATE sessions SET total_turns = total_turns - 1
+WHERE id = :session AND EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id);
+DELETE FROM turns WHERE id = :session || ':' || $turn_id;
 DELETE FROM tool_calls
 WHERE session_id = :session AND call_id IN (SELECT value FROM json_each(COALESCE(:data -> '$.call_ids', '[]')));
 

@@ -19,7 +19,8 @@
 --  (4) Tokens and the model are sums in <session>.settings.json, a file without lines: they are
 --      unknown, unless a message names its model.
 --  (5) A message of another session (record_owner: its id) is an import.record without its calls;
---      parent_session_id names that session.
+--      parent_session_id names that session. If that session is a fork of this one, which was
+--      imported first, the message counts here, and record.moved says so in the fork.
 --  (6) The first event of a line contains the rest of the line under "extra".
 
 -- detect
@@ -41,6 +42,8 @@ INSERT INTO file SELECT session_id(stem), 0, 1, 0, NULL, NULL, 0, NULL, NULL, 0 
 CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE copied (call TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE out (ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+-- The messages that count here, and no longer in a fork.
+CREATE TABLE moved (fork TEXT, ts INTEGER, id TEXT, c TEXT, n INTEGER);
 -- The small columns are first: SQLite reads them without the columns after them.
 CREATE TABLE now (main TEXT, id TEXT, role TEXT, called INTEGER, ts INTEGER, owner TEXT, source TEXT, said TEXT, c TEXT, j TEXT);
 
@@ -103,6 +106,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE now SET said = NULL WHERE said = '[]';
     UPDATE now SET owner = nullif(record_owner('droid ' || id, (SELECT f.session FROM file f)), (SELECT f.session FROM file f))
     WHERE main = 'message' AND json_type(j, '$.id') = 'text';
+    INSERT INTO moved
+    SELECT n.owner, n.ts, n.id, n.c, NEW.n FROM now n, file f
+    WHERE owner IS NOT NULL AND record_owner('droid fork ' || owner || ' of ' || f.session, NULL) IS NOT NULL;
+    UPDATE now SET owner = NULL WHERE id IN (SELECT m.id FROM moved m WHERE m.n = NEW.n);
     INSERT OR IGNORE INTO copied
     SELECT b.value ->> '$.id' FROM now, json_each(c) b
     WHERE owner IS NOT NULL AND b.type = 'object' AND b.value ->> '$.type' = 'tool_use' AND b.value ->> '$.id' IS NOT NULL;
@@ -129,7 +136,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
             'title', CASE WHEN json_type(j, '$.sessionTitle') = 'text' AND j ->> '$.sessionTitle' NOT IN ('', 'New Session') THEN j -> '$.sessionTitle'
                           WHEN json_type(j, '$.title') = 'text' AND j ->> '$.title' <> '' THEN j -> '$.title' END,
             'working_directory', CASE WHEN json_type(j, '$.cwd') = 'text' THEN j -> '$.cwd' END,
-            'parent_session_id', json_text(session_id(coalesce(j ->> '$.callingSessionId', j ->> '$.parent'))), 'extra', j)
+            'parent_session_id', json_text(session_id(coalesce(j ->> '$.callingSessionId', j ->> '$.parent'))),
+            'source_keys', CASE WHEN j ->> '$.parent' <> '' AND record_owner('droid fork ' || session_id(j ->> '$.id') || ' of ' || session_id(j ->> '$.parent'), session_id(j ->> '$.id')) <> ''
+                           THEN json_array('droid fork ' || session_id(j ->> '$.id') || ' of ' || session_id(j ->> '$.parent')) END, 'extra', j)
         WHEN 'compaction' THEN json_fields('note', '"compaction"', 'extra', j)
         WHEN 'unreadable' THEN NEW.unreadable
         WHEN 'message' THEN CASE WHEN owner IS NOT NULL THEN json_fields('kind', '"message"', 'extra', j)
@@ -168,7 +177,14 @@ END;
 
 -- batch
 SELECT f.session, o.ts, o.type, o.id, NULL, o.data, o.n FROM out o, file f ORDER BY o.rowid;
+SELECT fork, m.ts, 'record.moved', id || '.moved', NULL,
+       json_fields('record', json_text(id), 'to', json_text(f.session), 'turn_id', json_text(id),
+                   'call_ids', (SELECT json_group_array(b.value ->> '$.id') FROM json_each(c) b
+                                WHERE b.type = 'object' AND b.value ->> '$.type' = 'tool_use' AND b.value ->> '$.id' IS NOT NULL),
+                   'source', json_fields('kind', json_text(s.kind), 'file', json_text(s.file), 'line', n)), n
+FROM moved m, file f, source s;
 DELETE FROM out;
+DELETE FROM moved;
 
 -- end
 SELECT session, rest_ts, 'turn.completed', turn || '.ends', NULL,

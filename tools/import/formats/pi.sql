@@ -154,7 +154,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE file SET (session, ts, first, named, made, turn, turns, model, rest, rest_error, rest_ts, rest_n, rested) = (
         SELECT session, ts, first, named, 1, turn, turns, model, rest, rest_error, rest_ts, rest_n, rested
         FROM facts WHERE row = NEW.row);
-    UPDATE file SET forked = ts WHERE NEW.json ->> '$.type' = 'session' AND json_type(NEW.json, '$.parentSession') = 'text';
+    UPDATE file SET forked = CASE
+        WHEN json_type(NEW.json, '$.parentSession') = 'text'
+             AND record_owner('log ' || session_id(replace(substr(NEW.json ->> '$.parentSession', -42), '.jsonl', '')), NULL) IS NULL THEN ts END
+    WHERE NEW.json ->> '$.type' = 'session' AND record_owner('log ' || session, session) <> '';
 END;
 CREATE TRIGGER take AFTER UPDATE OF taken ON facts BEGIN
     UPDATE branches SET gone = NOT gone WHERE turn IN (SELECT t.value ->> 0 FROM json_each(NEW.taken) t);
