@@ -184,18 +184,23 @@ START_TEST(search_looks_for_the_words_of_a_phrase_that_it_cannot_find)
 }
 END_TEST
 
-START_TEST(a_report_lists_usage_without_a_time_under_no_time)
+START_TEST(a_report_lists_usage_without_a_time_under_the_day_of_its_file)
 {
-    DONE_WITH(&cli,
-              "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n"
-              "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":7,\"cost_usd\":0.5}}\n"
-              "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"Sound\"}}\n"
-              "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\"}}\n",
-              "append", "timeless");
+    DONE_WITH(
+        &cli,
+        "{\"type\":\"session.created\",\"ts\":\"2025-05-05T05:05:05Z\",\"data\":{\"time\":\"of "
+        "the file\"}}\n"
+        "{\"type\":\"agent.turn.usage\",\"ts\":\"2025-05-05T05:05:05Z\",\"data\":{\"input_"
+        "tokens\":7,\"cost_usd\":0.5}}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"Sound\"}}\n"
+        "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\"}}\n",
+        "append", "timeless");
     DONE(&cli, "report", "timeless");
-    ASSERT_OUT("\nno time         1      7       -       -  $0.50\n");
+    ASSERT_OUT("\n2025-05-05         1      7       -       -  $0.50\n");
     ASSERT_OUT("\nSound      1       0       -     -       -\n");
     ASSERT_OUT("  $0.50       -  -\n");
+    DONE(&cli, "ls");
+    ASSERT_OUT("(file)");
 }
 END_TEST
 
@@ -317,7 +322,7 @@ Suite *suite_first_look(void)
     tcase_add_test(all, report_and_search_filter_by_agent_and_model_like_ls);
     tcase_add_test(all, a_hit_names_agent_and_title_of_its_session);
     tcase_add_test(all, search_looks_for_the_words_of_a_phrase_that_it_cannot_find);
-    tcase_add_test(all, a_report_lists_usage_without_a_time_under_no_time);
+    tcase_add_test(all, a_report_lists_usage_without_a_time_under_the_day_of_its_file);
     tcase_add_test(all, a_range_includes_a_log_without_times_by_the_time_of_its_file);
     tcase_add_test(all, a_report_adds_an_implausible_time_to_a_plausible_day);
     tcase_add_test(all, an_import_reports_unreadable_lines_and_empty_files);

@@ -13,6 +13,7 @@
 #include "tools/show/session_rows.h"
 #include "tools/show/values.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* numbers of the columns; health is not a column of the query, because findings are read
@@ -189,9 +190,11 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
     rows_cell(ls->table, value);
     if (annal_time_parse(value->bytes, &time_us, NULL) < 0)
         return;
-    if (time_us < TIME_LEAST_US ||
-        (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, SESSION_GUESSED)))
+    if (time_us < TIME_LEAST_US)
         table_shown(ls->table, "-");
+    else if (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, SESSION_GUESSED))
+        table_shown(ls->table, "%.*s (file)", ls->terminal ? INT_MAX : (int)value->bytes.len,
+                    ls->terminal ? human_age(text, time_us, ls->now_us) : value->bytes.ptr);
     else if (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, IMPLAUSIBLE))
         table_shown(ls->table, "%s ?", human_age(text, time_us, ls->now_us));
     else if (ls->terminal)
@@ -487,7 +490,8 @@ const struct command cmd_ls = {
              "covers that part of the tokens, and the others have no price. The line of a fork\n"
              "names its parent session and the event after which it starts; its totals cover\n"
              "its own events. A time in the future cannot be right: ACTIVE is then the time of\n"
-             "the other events, with '?'. --sort project groups the sessions by the directory\n"
+             "the other events, with '?'; (file) marks the time of the file of a log without\n"
+             "times. --sort project groups the sessions by the directory\n"
              "in which they began, under its latest name: a directory was moved if a session\n"
              "began in it and ended in another directory, and no session began in it after\n"
              "that.\n"

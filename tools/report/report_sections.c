@@ -91,10 +91,9 @@
 #define PERIOD_SECTION(period, plural, unit, head)                                                 \
     {                                                                                              \
         .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
-        .sql = "SELECT * FROM (SELECT CASE WHEN session_id IN " SESSION_TIMELESS                   \
-               " THEN 'no time' ELSE coalesce(annal_period(" SESSION_TIME_OF(                      \
-                   "usage_event_costs") ", '" unit "'), 'no time') END, " USED                     \
-                                        " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",        \
+        .sql = "SELECT * FROM (SELECT coalesce(annal_period(" SESSION_TIME_OF(                     \
+            "usage_event_costs") ", '" unit "'), 'no time'), " USED                                \
+                                 " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",               \
         .columns = {                                                                               \
             {unit, head, .cell = CELL_TEXT},                                                       \
             USED_COLUMNS                                                                           \

@@ -11,7 +11,6 @@
 /* Value of time_from of a session whose only time is the time of the imported file. This time is a
  * guess, so lists are not sorted by it. */
 #define SESSION_GUESSED  "of the file"
-#define SESSION_TIMELESS "(SELECT id FROM sessions WHERE time_from IS '" SESSION_GUESSED "')"
 
 /* SQL condition: a time can be right, because it is neither before 1970-01-02 nor later than a day
  * from now. */
