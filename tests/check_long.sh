@@ -27,9 +27,10 @@ cluster     annal ship while shippers, networks and PostgreSQL fail, 200 times
 power       the power is cut after every operation of every workload, in 200 ways
 model       who may write a session: every state of the model, with SPIN
 fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data, otlp; 4 minutes each
-fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
+fuzz_text   libFuzzer on what reads text of people: pack, import, document, args, mcp; 5 minutes each
 mutate      small mistakes in the product, one at a time: each makes a suite of make test fail
 serve       annal serve: cuts of streams, kills, random requests, clients that leave, OpenTelemetry, 1,000 streams
+mcp         annal mcp: the conformance suite, the official clients, a million requests in flat memory
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, a million operations, address sanitizer
 node        the Node package: on Node 22, 24 and 26, 200 kills, a million appends, address sanitizer
@@ -77,7 +78,7 @@ run_part() {
         printf '%s/4\n' 1 2 3 4 | xargs -n 1 -P 2 build/bench/tests/crash/test_power full
         ;;
     fuzz_bytes) fuzz 240 json msgpack scan log snapshot data otlp ;;
-    fuzz_text) fuzz 360 pack import document args ;;
+    fuzz_text) fuzz 300 pack import document args mcp ;;
     serve)
         cmake --preset dev
         cmake --build --preset dev --target annal_command
@@ -88,6 +89,11 @@ run_part() {
         node tests/serve/otel/exporters.mjs build/dev/tools/annal
         tests/serve/leave.py build/dev/tools/annal 300 "$SEED"
         make bench-serve
+        ;;
+    mcp)
+        cmake --preset bench
+        cmake --build --preset bench --target annal_command
+        tests/mcp/run.sh build/bench/tools/annal
         ;;
     systems) tests/systems.sh ;;
     web) make test-web PART=long ;;

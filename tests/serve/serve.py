@@ -108,7 +108,7 @@ class Server:
         text = answer.read()
         connection.close()
         kind = (answer.headers["Content-Type"] or "").split(";")[0]
-        if path.startswith("/api/") and method != "HEAD" and kind.endswith(("json", "html")):
+        if path.startswith(("/api/", "/mcp")) and method != "HEAD" and kind.endswith(("json", "html")):
             lines = text.splitlines() if kind.endswith("ndjson") else [text]
             values = map(json.loads, lines) if "json" in kind else [text.decode()]
             DOCUMENT.check_answer(method, path, answer.status, kind, values)
@@ -1001,6 +1001,31 @@ def wire(number, value):
 def wire_attribute(number, key, value):
     kind = wire(1, value) if isinstance(value, str) else b"\x18" + bytes([value])
     return wire(number, wire(1, key) + wire(2, kind))
+
+
+def test_agents_ask_by_the_model_context_protocol():
+    with Server() as server:
+        server.append("s-1", 3)
+
+        def post(message, status=200, path="/mcp", **headers):
+            got, text, _ = server.ask(path, method="POST", body=json.dumps(message).encode(), headers=headers)
+            assert got == status, (got, text)
+            return json.loads(text) if text else None
+
+        def call(name, **arguments):
+            return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+        agreed = post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}})
+        assert agreed["result"]["protocolVersion"] == "2025-06-18", agreed
+        assert post({"jsonrpc": "2.0", "method": "notifications/initialized"}, 202) is None
+        assert "\n:3  " in post(call("open", handle="s-1:3"))["result"]["content"][0]["text"]
+        assert post(call("sql", sql="SELECT 7 AS n"))["error"]["code"] == -32602
+        assert '{"n":7}' in post(call("sql", sql="SELECT 7 AS n"), path="/mcp?all=1")["result"]["content"][0]["text"]
+        assert post([], 400)["error"]["code"] == -32600
+        assert server.ask("/mcp", method="POST", body=b"{}", token=False)[0] == 401
+        assert server.ask("/mcp", method="POST", body=b"{}", headers={"Origin": "http://evil.example"})[0] == 403
+        assert server.ask("/mcp")[0] == 405
+        assert server.ask("/mcp", method="POST", body=b"x" * (2 << 20))[0] == 413
 
 
 def test_spans_and_logs_of_open_telemetry_become_sessions():

@@ -247,6 +247,65 @@ START_TEST(a_cancelled_request_is_not_answered)
 }
 END_TEST
 
+/* Answer a message as POST /mcp does. Returns the HTTP status; cli.out has the answer. */
+static unsigned post(const char *version, const char *method, const char *name, const char *body)
+{
+    struct mcp_text out = {0};
+    struct mcp mcp = {
+        .over_http = true, .header_version = version, .header_method = method, .header_name = name};
+    snprintf(mcp.version, sizeof mcp.version, "%s", version == NULL ? "" : version);
+    unsigned status = mcp_rpc_answer(&mcp, annal_slice_of(body), &out);
+    free(cli.out);
+    cli.out = calloc(1, out.buf.len + 2);
+    if (out.buf.len > 0)
+        sprintf(cli.out, "%.*s\n", (int)out.buf.len, out.buf.ptr);
+    annal__buf_done(&out.buf);
+    return status;
+}
+
+START_TEST(headers_by_http_must_agree_with_the_message)
+{
+    static const char newest[] = "2026-07-28", list[] = REQUEST("1", "tools/list", ""),
+                      call[] = TOOL("1", "x y", "");
+    ck_assert_uint_eq(post(newest, "tools/list", NULL, list), 200);
+    ck_assert_uint_eq(post(newest, "\ttools/list ", NULL, list), 200);
+    ck_assert_uint_eq(post(NULL, "tools/list", NULL, list), 400);
+    HAS(0, "-32020");
+    ck_assert_uint_eq(post("2025-11-25", "tools/list", NULL, list), 400);
+    HAS(0, "-32020");
+    ck_assert_uint_eq(post(newest, NULL, NULL, list), 400);
+    ck_assert_uint_eq(post(newest, "Tools/List", NULL, list), 400);
+    ck_assert_uint_eq(post(newest, "tools/call", NULL, call), 400);
+    HAS(0, "-32020");
+    ck_assert_uint_eq(post(newest, "tools/call", "x y", call), 200);
+    HAS(0, "-32602");
+    ck_assert_uint_eq(post(newest, "tools/call", "=?base64?eCB5?=", call), 200);
+    ck_assert_uint_eq(post(newest, "tools/call", "=?base64?eCB6?=", call), 400);
+    ck_assert_uint_eq(post(newest, "tools/call", "=?base64?*?=", call), 400);
+    ck_assert_uint_eq(post(newest, "nope", NULL, REQUEST("1", "nope", "")), 404);
+    ck_assert_uint_eq(
+        post(newest, "ping", NULL, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"), 400);
+}
+END_TEST
+
+START_TEST(the_older_revisions_by_http_need_no_earlier_request)
+{
+    static const char list[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}";
+    ck_assert_uint_eq(post(NULL, NULL, NULL, list), 200);
+    ck_assert_uint_eq(post("2025-11-25", NULL, NULL, list), 200);
+    HAS(0, "\"name\":\"search\"");
+    LACKS(0, "resultType");
+    ck_assert_uint_eq(post(NULL, NULL, NULL, "{"), 400);
+    ck_assert_uint_eq(post(NULL, NULL, NULL, "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}"), 202);
+    ck_assert_str_eq(cli.out, "");
+    char batch[200];
+    snprintf(batch, sizeof batch, "[%s]", list);
+    ck_assert_uint_eq(post(NULL, NULL, NULL, batch), 200);
+    ck_assert_uint_eq(post("2025-06-18", NULL, NULL, batch), 400);
+    ck_assert_uint_eq(post("1999-01-01", NULL, NULL, list), 400);
+}
+END_TEST
+
 /* ---- Tools ---- */
 
 /* Copy the hash of an event from its journal. */
@@ -705,6 +764,8 @@ Suite *suite_mcp(void)
     tcase_add_test(messages, a_message_that_is_too_long_or_too_deep_is_refused);
     tcase_add_test(messages, batches_belong_to_the_older_revisions);
     tcase_add_test(messages, a_cancelled_request_is_not_answered);
+    tcase_add_test(messages, headers_by_http_must_agree_with_the_message);
+    tcase_add_test(messages, the_older_revisions_by_http_need_no_earlier_request);
     tcase_add_test(tools, search_cites_seq_and_hash_and_says_what_was_searched);
     tcase_add_test(tools, the_session_that_asks_is_left_out_and_said_so);
     tcase_add_test(tools, a_long_event_is_shown_whole_in_several_answers);

@@ -37,6 +37,7 @@ struct mcp {
     /* revision of `initialize`; "" before it. In an answer by HTTP: of the header */
     char version[MCP_VERSION_BYTES];
     bool over_http;
+    int socket; /* of a client by HTTP, which may disconnect; 0 for none */
     /* headers of a request by HTTP, or NULL */
     const char *header_version, *header_method, *header_name;
 };

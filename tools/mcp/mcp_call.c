@@ -12,7 +12,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
-#include "tools/serve/child.h"
+#include "tools/cli/child.h"
 #include "tools/show/session_rows.h"
 #include "tools/show/values.h"
 
@@ -584,8 +584,10 @@ static annal_status call_verb(struct mcp_call *call, const struct verb *verb)
             words[count++] = room.ptr + begin;
     }
     if (status >= 0)
-        status = child_run(annal_store_path(call->mcp->store), words,
-                           &(struct child_options){.most_ms = OUTPUT_MS}, &out, &call->err);
+        status =
+            child_run(annal_store_path(call->mcp->store), words,
+                      &(struct child_options){.most_ms = OUTPUT_MS, .socket = call->mcp->socket},
+                      &out, &call->err);
     bool found = status == ANNAL_ERR_REFUSED && out.len > 0; /* such as findings of verify */
     if (status >= 0 || found) {
         size_t begin = offset < out.len ? offset : out.len;

@@ -78,7 +78,7 @@ bool mcp_open_parse(annal_slice text, struct mcp_handle *out)
 {
     char copy[512];
     const char *at = copy;
-    bool good = text.len < sizeof copy && memchr(text.ptr, '\0', text.len) == NULL;
+    bool good = text.len > 0 && text.len < sizeof copy && memchr(text.ptr, '\0', text.len) == NULL;
     *out = (struct mcp_handle){.kind = MCP_SESSION};
     if (!good)
         return false;

@@ -155,11 +155,12 @@ static bool header_is(const char *header, annal_slice raw)
     bool half = false;
     if (header == NULL || !is_string(raw))
         return false;
-    annal_slice plain = annal_slice_of(header);
+    annal_slice plain = annal__json_trim(annal_slice_of(header)); /* RFC 9110, section 5.5 */
     bool same = annal__json_decode(raw, &text, &half) >= 0;
     if (same && plain.len > sizeof begin + sizeof end - 2 && annal__slice_begins(plain, begin) &&
-        strcmp(header + plain.len - 2, end) == 0) {
-        plain = (annal_slice){header + sizeof begin - 1, plain.len - sizeof begin - sizeof end + 2};
+        annal__slice_is((annal_slice){plain.ptr + plain.len - 2, 2}, end)) {
+        plain =
+            (annal_slice){plain.ptr + sizeof begin - 1, plain.len - sizeof begin - sizeof end + 2};
         same = annal__base64_check(plain) && annal__base64_take(&given, plain) >= 0;
         plain = annal__buf_slice(&given);
     }

@@ -16,10 +16,10 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
 #include "journal/sys/say.h"
+#include "tools/cli/child.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/store_open.h"
-#include "tools/serve/child.h"
 #include "tools/serve/serve.h"
 #include "tools/show/rows_json.h"
 

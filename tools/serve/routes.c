@@ -2,6 +2,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
+#include "tools/mcp/mcp.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_otlp.h"
 #include "tools/serve/streams.h"
@@ -73,6 +74,7 @@ const struct route routes[] = {
     {"POST", API "/verify", RIGHT_READ, QUEUE_SLOW, 4096, serve_verify_run, " session* "},
     {"POST", "/v1/traces", RIGHT_WRITE, QUEUE_QUICK, OTLP_BYTES_MAX, serve_otlp_traces, ""},
     {"POST", "/v1/logs", RIGHT_WRITE, QUEUE_QUICK, OTLP_BYTES_MAX, serve_otlp_logs, ""},
+    {"POST", "/mcp", RIGHT_READ, QUEUE_SLOW, MCP_MESSAGE_BYTES, serve_mcp_post, " all "},
     {"GET", "/metrics", RIGHT_READ, QUEUE_QUICK, 0, serve_metrics_get, ""},
     {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, QUEUE_QUICK, 0, serve_proof_get, ""},
     {"GET", API "/sessions/{}/outline", RIGHT_READ, QUEUE_QUICK, 0, serve_timeline_outline,

@@ -109,6 +109,7 @@ void serve_timeline_tools(struct serve *serve, struct request *request);
 void serve_timeline_turns(struct serve *serve, struct request *request);
 void serve_timeline_usage(struct serve *serve, struct request *request);
 void share_get(struct serve *serve, struct request *request);
+void serve_mcp_post(struct serve *serve, struct request *request);
 void serve_state_state(struct serve *serve, struct request *request);
 void serve_state_diff(struct serve *serve, struct request *request);
 void question_post(struct serve *serve, struct request *request);

@@ -14,10 +14,10 @@
 #include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "tools/cli/child.h"
 #include "tools/cli/outside.h"
 #include "tools/cli/store_open.h"
 #include "tools/export/bundle.h"
-#include "tools/serve/child.h"
 #include "tools/serve/serve.h"
 
 #include <dirent.h>

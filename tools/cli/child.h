@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a verb of annal as a process of its own: for work that prints while it runs, and that can be
  * killed without harm to the server. */
-#ifndef TOOLS_SERVE_CHILD_H
-#define TOOLS_SERVE_CHILD_H
+#ifndef TOOLS_CLI_CHILD_H
+#define TOOLS_CLI_CHILD_H
 
 #include "journal/base/buf.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/serve/child.h"
+#include "tools/cli/child.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
