@@ -22,6 +22,7 @@
 #include "index/search/search_id.h"
 #include "index/search/search_text.h"
 #include "index/search/search_words.h"
+#include "index/sys/search_fill.h"
 #include "index/sys/wipe.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -471,6 +472,22 @@ bool annal__search_is_kept(const struct search *search)
 {
     return annal__file_is_there(annal__store_io(search->derived.store), search->derived.path) &&
            !annal__search_is_off(search);
+}
+
+bool annal__search_is_used(const annal_index *index)
+{
+    return annal__search_is_kept(&index->search);
+}
+
+annal_status annal__search_fill(annal_index *index, const annal_catch_up_options *options,
+                                annal_error *err)
+{
+    struct search *search = &index->search;
+    struct stamp stamp;
+    bool stuck;
+    return annal__search_is_off(search) || annal__session_list_is_read_only(index->store)
+               ? ANNAL_OK
+               : annal__indexer_run(&search->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
 }
 
 annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)

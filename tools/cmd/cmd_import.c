@@ -7,6 +7,7 @@
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/search_fill.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/whole_file.h"
 #include "tools/cmd/import_found.h"
@@ -53,6 +54,7 @@ struct work {
     struct import_spares spares;
     struct owners *owners;
     annal_import *detector;
+    struct search_fill *search; /* NULL with --follow */
     struct table *table;
     struct progress progress;
     const char *path; /* path of the current log */
@@ -180,6 +182,7 @@ static void count(struct work *work, const struct import_report *report)
     work->skipped += report->blank + report->duplicate + report->unfinished;
     work->unfinished += report->unfinished;
     work->events += report->events;
+    search_fill_note(work->search, work->events);
 }
 
 static void print_totals(const struct work *work)
@@ -630,10 +633,14 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     else
         work->deleted =
             signals >= 0 || args_has(work->args, "again") ? NULL : deleted_open(work->store);
+    if (work->owners != NULL && !work->follows)
+        work->search = search_fill_new(index);
     if (work->owners != NULL)
         exit_status = signals >= 0 ? follow(work, index, signals) : import_logs(work, logs);
+    search_fill_last(work->search);
     if (work->events > 0 && !work->follows)
         catch_up_wholly(index);
+    search_fill_free(work->search);
     if (work->owners != NULL && !work->follows && changes_note(work->store, index, &err) < 0)
         exit_status = fail_error(&err);
     deleted_close(work->deleted);

@@ -4,9 +4,9 @@
  *
  * Words are found by SQLite's FTS5 in STORE/search.db, which is built from the journals like the
  * rest of the index: it may be deleted at any moment, and is rebuilt. The first search builds it,
- * so a store that is never searched pays nothing; from then on an index that follows
- * (annal_index_options) keeps it up to date, and every search updates it first. It can be switched
- * off.
+ * or `annal import` of many events, so a store that is never searched pays nothing; from then on an
+ * index that follows (annal_index_options) keeps it up to date, and every search updates it first.
+ * It can be switched off.
  *
  * The search covers every string in the data of an event, in any member, and the output of tools
  * that was stored as an artifact, up to 1 MiB. It leaves out names of members, encoded bytes such

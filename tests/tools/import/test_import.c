@@ -69,6 +69,41 @@ START_TEST(an_import_brings_the_index_up_to_date)
 }
 END_TEST
 
+static void import_lines(const char *name, unsigned count)
+{
+    struct buf lines = {0};
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_int_ge(annal__buf_printf(&lines, "{\"kind\":\"note\",\"text\":\"tide %u\"}\n", i),
+                         0);
+    const char *path = tmpdir_path(&cli.dir, name);
+    file_write(path, lines.ptr, lines.len);
+    annal__buf_done(&lines);
+    DONE(&cli, "import", "jsonl", path, "--map", "session=s", "--map", "type=$.kind");
+}
+
+/* Assert how many documents search.db has, before any search adds some. */
+static void assert_searchable(const char *documents)
+{
+    DONE(&cli, "search", "--status", "--json");
+    ASSERT_OUT(&cli, documents);
+}
+
+START_TEST(an_import_fills_search_db_if_it_is_used_or_the_events_are_many)
+{
+    import_lines("few.jsonl", 10);
+    assert_searchable("\"documents\":0");
+    DONE(&cli, "search", "tide");
+    import_lines("more.jsonl", 30);
+    assert_searchable("\"documents\":30");
+    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/search.db")), 0);
+    import_lines("many.jsonl", 20050);
+    assert_searchable("\"documents\":20050");
+    DONE(&cli, "search", "--off");
+    import_lines("off.jsonl", 20060);
+    assert_searchable("\"documents\":0");
+}
+END_TEST
+
 START_TEST(values_without_a_line_break_between_them_are_records)
 {
     IMPORT_TEXT(
@@ -863,6 +898,7 @@ Suite *suite_import(void)
     tcase_add_test(import, a_chat_of_a_sub_agent_of_gemini_is_found_and_names_its_parent);
     tcase_add_test(import, a_second_import_adds_nothing);
     tcase_add_test(import, an_import_brings_the_index_up_to_date);
+    tcase_add_test(import, an_import_fills_search_db_if_it_is_used_or_the_events_are_many);
     tcase_add_test(import, values_without_a_line_break_between_them_are_records);
     tcase_add_test(import, an_importer_that_is_used_again_keeps_nothing_of_the_previous_log);
     tcase_add_test(import, an_event_without_a_time_gets_the_nearest_time_and_names_its_source);
