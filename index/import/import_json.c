@@ -509,7 +509,7 @@ struct import_json *annal__import_json_new(sqlite3 *db)
     struct import_json *json = annal__zalloc(sizeof *json);
     if (json == NULL)
         return NULL;
-    int code = annal__import_each_add(db, json);
+    int code = SQLITE_OK;
     for (size_t i = 0; code == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
         code = sqlite3_create_function(db, functions[i].name, functions[i].args, flags, json,
                                        functions[i].call, NULL, NULL);

@@ -31,6 +31,11 @@ static bool is_blank(annal_slice bytes)
     return true;
 }
 
+annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what)
+{
+    return annal__db_fail(err, import->db, sqlite3_extended_errcode(import->db), "%s", what);
+}
+
 void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES])
 {
     snprintf(out, HASH_TEXT_BYTES, "%016" PRIx64 "%016" PRIx64,

@@ -40,11 +40,6 @@
 #include <stdio.h>
 #include <string.h>
 
-annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what)
-{
-    return annal__db_fail(err, import->db, sqlite3_extended_errcode(import->db), "%s", what);
-}
-
 /* ---- Sections ---- */
 
 /* Return whether a statement is a CREATE, whose object remains for the next log. */
@@ -311,7 +306,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
         goto done;
     }
     import->json = annal__import_json_new(import->db);
-    if (import->json == NULL) {
+    if (import->json == NULL || annal__import_each_add(import->db, import->json) != SQLITE_OK) {
         status = annal__fail(err, ANNAL_ERR_NOMEM, "import of '%s': out of memory", source->file);
         goto done;
     }

@@ -102,16 +102,18 @@ annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot
 annal_status annal__kept_guards_add(const struct io *io, const char *source, struct buf *list,
                                     bool *out_known, annal_error *err);
 
+/* ---- packs_text.c ---- */
+
+/* Read a whole text file. ANNAL_ERR_NOTFOUND if it does not exist. */
+annal_status annal__packs_read_text(const struct io *io, const char *path, struct buf *out,
+                                    annal_error *err);
+
 /* ---- packs.c ---- */
 
 /* Return the packs that are enabled now; release them with annal__packs_put(). */
 annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, annal_error *err);
 void annal__packs_put(annal_index *index, struct pack_set *set);
 void annal__packs_done(annal_index *index);
-
-/* Read a whole text file. ANNAL_ERR_NOTFOUND if it does not exist. */
-annal_status annal__packs_read_text(const struct io *io, const char *path, struct buf *out,
-                                    annal_error *err);
 
 /*
  * Find the database of a pack, or its database for this session if its file name contains a *.

@@ -42,6 +42,7 @@ static void set_up(void)
     ck_assert_int_eq(sqlite3_open(":memory:", &plain), SQLITE_OK);
     json = annal__import_json_new(ours);
     ck_assert_ptr_nonnull(json);
+    ck_assert_int_eq(annal__import_each_add(ours, json), SQLITE_OK);
     for (size_t i = 0; i < QUESTIONS; i++) {
         ck_assert_int_eq(sqlite3_prepare_v2(ours, questions[i], -1, &ask_ours[i], NULL), SQLITE_OK);
         ck_assert_int_eq(sqlite3_prepare_v2(plain, questions[i], -1, &ask_plain[i], NULL),
