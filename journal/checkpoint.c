@@ -5,7 +5,6 @@
 #include "journal/base/error.h"
 #include "journal/base/thread.h"
 #include "journal/failure_late.h"
-#include "journal/store.h"
 
 #include <errno.h>
 
@@ -25,7 +24,7 @@ struct dirty {
 };
 
 struct work {
-    annal_store *store;
+    struct commit *commit;
     struct dirty *dirty;
     size_t count;
     _Atomic size_t next;
@@ -67,7 +66,7 @@ static annal_status set_unsynced(const struct work *work, size_t i, annal_error 
     struct session *session = work->dirty[i].session;
     errno = work->dirty[i].failed;
     annal__fail_errno(&failure, "cannot sync the journal of session '%s'", session->id);
-    annal__failure_set_late(&work->store->sessions, session, LATE_SYNC, &failure);
+    annal__failure_set_late(work->commit->sessions, session, LATE_SYNC, &failure);
     if (err != NULL)
         *err = failure;
     return failure.status;
@@ -98,7 +97,8 @@ static void *sync_some(void *arg)
         if (i >= work->count)
             return NULL;
         struct dirty *dirty = &work->dirty[i];
-        if (dirty->failed == 0 && annal__store_fdatasync(work->store, dirty->session->fd) < 0)
+        if (dirty->failed == 0 &&
+            annal__metrics_fdatasync(work->commit->metrics, dirty->session->fd) < 0)
             dirty->failed = errno;
     }
 }
@@ -117,10 +117,10 @@ static void sync_all(struct work *work)
         pthread_join(helpers[--started], NULL);
 }
 
-annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
-                                        annal_error *err)
+annal_status annal__checkpoint_journals(struct commit *commit, struct session **sessions,
+                                        size_t count, annal_error *err)
 {
-    struct work work = {.store = store, .count = count};
+    struct work work = {.commit = commit, .count = count};
     if (count == 0)
         return ANNAL_OK;
     work.dirty = annal__zalloc(count * sizeof *work.dirty);
@@ -142,63 +142,62 @@ annal_status annal__checkpoint_journals(annal_store *store, struct session **ses
 
 /* Wait until every durable group is in its journals: a sync of the journals makes durable only what
  * they contain. */
-static annal_status wait_until_applied(annal_store *store, annal_error *err)
+static annal_status wait_until_applied(struct commit *commit, annal_error *err)
 {
-    struct commit *commit = &store->commit;
     pthread_mutex_lock(&commit->lock);
     uint64_t target = commit->durable;
     while (commit->applied < target)
         pthread_cond_wait(&commit->turn, &commit->lock);
     bool failed = commit->failed;
     pthread_mutex_unlock(&commit->lock);
-    return failed ? annal__commit_check(&store->commit, err) : ANNAL_OK;
+    return failed ? annal__commit_check(commit, err) : ANNAL_OK;
 }
 
-annal_status annal__checkpoint_events(annal_store *store, annal_error *err)
+annal_status annal__checkpoint_events(struct events_dir *events, annal_error *err)
 {
-    if (annal__store_sync_events(store) == 0)
+    if (annal__events_dir_sync(events) == 0)
         return ANNAL_OK;
     annal_error failure;
-    annal__fail_errno(&failure, "cannot sync directory %s/events", store->context.path);
-    annal__commit_fail(&store->commit, &failure);
+    annal__fail_errno(&failure, "cannot sync directory %s/events", events->context->path);
+    annal__commit_fail(events->commit, &failure);
     if (err != NULL)
         *err = failure;
     return failure.status;
 }
 
-annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err)
+annal_status annal__checkpoint_epoch(struct commit *commit, uint64_t epoch, annal_error *err)
 {
-    struct work work = {.store = store};
-    annal_status status = wait_until_applied(store, err);
+    struct work work = {.commit = commit};
+    annal_status status = wait_until_applied(commit, err);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&store->checkpoint_lock);
-    int64_t begun_us = annal__context_now_us(&store->context);
-    status = annal__session_each(&store->sessions, collect_dirty, &work, err);
+    pthread_mutex_lock(&commit->checkpoint_lock);
+    int64_t begun_us = annal__context_now_us(commit->context);
+    status = annal__session_each(commit->sessions, collect_dirty, &work, err);
     bool tried = status == ANNAL_OK;
     if (tried)
         sync_all(&work);
     annal_status synced = put_back(&work, tried, tried ? err : NULL);
     if (tried)
         status = synced;
-    if (status == ANNAL_OK && atomic_load(&store->sessions.late) > 0)
-        status = annal__failure_refuse_late(&store->sessions, err);
+    if (status == ANNAL_OK && atomic_load(&commit->sessions->late) > 0)
+        status = annal__failure_refuse_late(commit->sessions, err);
     if (status == ANNAL_OK)
-        status = annal__checkpoint_events(store, err);
+        status = annal__checkpoint_events(commit->sessions->events, err);
     if (status == ANNAL_OK) {
-        pthread_mutex_lock(&store->commit.lock);
-        if (store->commit.released < epoch)
-            store->commit.released = epoch;
-        int64_t epoch_us = store->commit.epoch_us[epoch % LOG_REGIONS];
-        pthread_mutex_unlock(&store->commit.lock);
-        int64_t now_us = annal__context_now_us(&store->context);
-        annal__metrics_add(&store->metrics, METRIC_CHECKPOINTS, 1);
-        annal__metrics_record(&store->metrics, HISTOGRAM_CHECKPOINT_US,
+        pthread_mutex_lock(&commit->lock);
+        if (commit->released < epoch)
+            commit->released = epoch;
+        int64_t epoch_us = commit->epoch_us[epoch % LOG_REGIONS];
+        pthread_mutex_unlock(&commit->lock);
+        int64_t now_us = annal__context_now_us(commit->context);
+        annal__metrics_add(commit->metrics, METRIC_CHECKPOINTS, 1);
+        annal__metrics_record(commit->metrics, HISTOGRAM_CHECKPOINT_US,
                               (uint64_t)(now_us - begun_us));
-        annal__metrics_record(&store->metrics, HISTOGRAM_CHECKPOINT_LAG_US,
+        annal__metrics_record(commit->metrics, HISTOGRAM_CHECKPOINT_LAG_US,
                               (uint64_t)(now_us - epoch_us));
     }
-    pthread_mutex_unlock(&store->checkpoint_lock);
+    pthread_mutex_unlock(&commit->checkpoint_lock);
     annal__free(work.dirty);
     return status;
 }

@@ -4,18 +4,18 @@
 #ifndef JOURNAL_CHECKPOINT_H
 #define JOURNAL_CHECKPOINT_H
 
-#include "journal/session.h"
+#include "journal/commit.h"
 
 /* Sync the directory events/ if file names in it changed. A failure stops the store. */
-annal_status annal__checkpoint_events(annal_store *store, annal_error *err);
+annal_status annal__checkpoint_events(struct events_dir *events, annal_error *err);
 
 /*
  * Sync the journals of these sessions, in up to 16 threads. The caller has set in_use of each
  * session, so that the descriptors stay open. A session whose sync fails becomes late: its events
  * must be written to its journal again from the log (failure.h).
  */
-annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
-                                        annal_error *err);
+annal_status annal__checkpoint_journals(struct commit *commit, struct session **sessions,
+                                        size_t count, annal_error *err);
 
 /*
  * Sync every journal with events of the commit log's epochs up to this epoch, and then the
@@ -23,6 +23,6 @@ annal_status annal__checkpoint_journals(annal_store *store, struct session **ses
  * becomes late: its journal must be written again (failure.h). ANNAL_ERR_IO while any session is
  * late; then commit.released does not change.
  */
-annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err);
+annal_status annal__checkpoint_epoch(struct commit *commit, uint64_t epoch, annal_error *err);
 
 #endif

@@ -11,9 +11,6 @@
 #include "journal/keeper_wake.h"
 #include "journal/session_file.h"
 #include "journal/slot_log.h"
-#include "journal/store.h"
-#include "journal/sys/say.h"
-#include "journal/sys/seam.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -167,12 +164,11 @@ static annal_status add_record(struct group *group, const struct group_record *r
     return ANNAL_OK;
 }
 
-annal_status annal__commit_add(annal_store *store, struct group_record *record, annal_slice header,
-                               annal_slice loose, annal_slice lines, uint64_t events,
-                               uint64_t data_bytes, bool batch, struct group **out_group,
-                               annal_error *err)
+annal_status annal__commit_add(struct commit *commit, struct group_record *record,
+                               annal_slice header, annal_slice loose, annal_slice lines,
+                               uint64_t events, uint64_t data_bytes, bool batch,
+                               struct group **out_group, annal_error *err)
 {
-    struct commit *commit = &store->commit;
     bool ring = false;
     bool gathered = false;
     pthread_mutex_lock(&commit->lock);
@@ -204,7 +200,7 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
     group->references++;
     atomic_fetch_add(&commit->unapplied_bytes, record->length);
     if (batch && group->first_us == 0) {
-        group->first_us = annal__context_now_us(&store->context);
+        group->first_us = annal__context_now_us(commit->context);
         ring = true;
     }
     *out_group = group;
@@ -216,7 +212,7 @@ done:
         annal__futex_wake(&group->gathered);
     }
     if (ring)
-        annal__keeper_wake(&store->keeper.alarm);
+        annal__keeper_wake(commit->sessions->alarm);
     return status;
 }
 
@@ -265,29 +261,29 @@ static annal_status put_record(struct buf *toc, const struct group_record *from,
 }
 
 /* Write a group to the log and sync it, measuring the sync. bytes is its size in the log. */
-static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t records,
+static annal_status log_group(struct commit *commit, uint64_t bytes, uint32_t records,
                               const struct buf *toc, const struct buf *payload, uint64_t released,
                               annal_error *err)
 {
-    int64_t begun_us = annal__context_now_us(&store->context);
+    int64_t begun_us = annal__context_now_us(commit->context);
     annal_status status =
-        annal__log_write_group(&store->own_log.log, records, toc, payload, released, err);
-    annal__metrics_synced(&store->metrics, HISTOGRAM_SYNC_US, begun_us);
+        annal__log_write_group(&commit->own_log->log, records, toc, payload, released, err);
+    annal__metrics_synced(commit->metrics, HISTOGRAM_SYNC_US, begun_us);
     if (status == ANNAL_OK)
-        annal__metrics_add(&store->metrics, METRIC_LOG_BYTES, bytes);
+        annal__metrics_add(commit->metrics, METRIC_LOG_BYTES, bytes);
     return status;
 }
 
 /* Record and log why a commit log can no longer be written. No event is lost, because the log is
  * replaced, but the user must learn that a disk fails. */
-static void note_broken(annal_store *store, const annal_error *why)
+static void note_broken(struct commit *commit, const annal_error *why)
 {
-    if (store->own_log.log.state != LOG_BROKEN)
+    if (commit->own_log->log.state != LOG_BROKEN)
         return;
-    pthread_mutex_lock(&store->commit.lock);
-    store->commit.broken = *why;
-    pthread_mutex_unlock(&store->commit.lock);
-    annal__say(store, ANNAL_LOG_WARNING, "%s", why->message);
+    pthread_mutex_lock(&commit->lock);
+    commit->broken = *why;
+    pthread_mutex_unlock(&commit->lock);
+    annal__context_say(commit->context, ANNAL_LOG_WARNING, "%s", why->message);
 }
 
 annal_error annal__commit_take_broken(struct commit *commit)
@@ -299,17 +295,17 @@ annal_error annal__commit_take_broken(struct commit *commit)
     return why;
 }
 
-static annal_status write_released(annal_store *store, annal_error *err)
+static annal_status write_released(struct commit *commit, annal_error *err)
 {
     static const struct buf nothing;
-    pthread_mutex_lock(&store->commit.lock);
-    uint64_t released = store->commit.released;
-    pthread_mutex_unlock(&store->commit.lock);
-    struct log *log = &store->own_log.log;
+    pthread_mutex_lock(&commit->lock);
+    uint64_t released = commit->released;
+    pthread_mutex_unlock(&commit->lock);
+    struct log *log = &commit->own_log->log;
     annal_error why = {0};
-    annal_status status = log_group(store, log->block, 0, &nothing, &nothing, released, &why);
+    annal_status status = log_group(commit, log->block, 0, &nothing, &nothing, released, &why);
     if (status < 0)
-        note_broken(store, &why);
+        note_broken(commit, &why);
     if (status < 0 && err != NULL)
         *err = why;
     return status;
@@ -317,33 +313,33 @@ static annal_status write_released(annal_store *store, annal_error *err)
 
 /* Make the other region of the log free for new groups, with a checkpoint if necessary: it may be
  * overwritten only after a durable group records that recovery does not need its epoch any more. */
-static annal_status free_other_region(annal_store *store, annal_error *err)
+static annal_status free_other_region(struct commit *commit, annal_error *err)
 {
-    struct log *log = &store->own_log.log;
+    struct log *log = &commit->own_log->log;
     uint64_t epoch = log->regions[(log->current + 1) % LOG_REGIONS].epoch;
     if (log->epoch == 0 || epoch <= log->durable_released)
         return ANNAL_OK;
-    annal_status status = annal__failure_checkpoint(store, epoch, err);
+    annal_status status = annal__failure_checkpoint(commit, epoch, err);
     if (status == ANNAL_OK)
-        status = write_released(store, err);
-    return log->state == LOG_BROKEN ? annal__failure_renew_log(store, err) : status;
+        status = write_released(commit, err);
+    return log->state == LOG_BROKEN ? annal__failure_renew_log(commit, err) : status;
 }
 
 /* Replace the log by a log with larger regions, for a group that does not fit into a region of this
  * log. */
-static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error *err)
+static annal_status grow_on_need(struct commit *commit, uint64_t least, annal_error *err)
 {
-    struct log *log = &store->own_log.log;
+    struct log *log = &commit->own_log->log;
     struct log fresh = {.fd = -1};
-    bool little = atomic_load(&store->space_free) < FREE_RESERVE_BYTES;
+    bool little = atomic_load(&commit->sessions->events->space_free) < FREE_RESERVE_BYTES;
     uint64_t unit = little ? LOG_REGION_LEAST : LOG_REGION_FIRST;
     uint64_t region = (least + unit - 1) / unit * unit;
     annal_status status = ANNAL_OK;
     if (log->epoch > 0)
-        status = annal__failure_checkpoint(store, log->epoch, err);
+        status = annal__failure_checkpoint(commit, log->epoch, err);
     if (status == ANNAL_OK)
-        status = annal__slot_make_log(&store->context, region, &fresh, err);
-    return status < 0 ? status : annal__slot_put_log(&store->own_log, &fresh, err);
+        status = annal__slot_make_log(commit->context, region, &fresh, err);
+    return status < 0 ? status : annal__slot_put_log(commit->own_log, &fresh, err);
 }
 
 static annal_status count_dirty(void *arg, struct session *session, annal_error *err)
@@ -357,12 +353,12 @@ static annal_status count_dirty(void *arg, struct session *session, annal_error 
 
 /* Return the next size for regions of this size. Each increase needs a checkpoint, so a log of many
  * journals grows to the final size at once. */
-static uint64_t larger_region(annal_store *store, uint64_t region)
+static uint64_t larger_region(struct commit *commit, uint64_t region)
 {
     size_t journals = 0;
-    (void)annal__session_each(&store->sessions, count_dirty, &journals, NULL);
-    bool one_step = journals >= JOURNALS_MANY || region * 4 > store->region_bytes;
-    return one_step ? store->region_bytes : region * 4;
+    (void)annal__session_each(commit->sessions, count_dirty, &journals, NULL);
+    bool one_step = journals >= JOURNALS_MANY || region * 4 > commit->region_bytes;
+    return one_step ? commit->region_bytes : region * 4;
 }
 
 /*
@@ -370,17 +366,17 @@ static uint64_t larger_region(annal_store *store, uint64_t region)
  * region is too small if it is needed before its epoch was checkpointed (`behind`), or if it was
  * full after a short time. The log does not grow into the last free space of the disk.
  */
-static uint64_t wish(annal_store *store, bool behind)
+static uint64_t wish(struct commit *commit, bool behind)
 {
-    const struct log *log = &store->own_log.log;
+    const struct log *log = &commit->own_log->log;
     uint64_t region = log->regions[0].bytes;
     bool quick = log->epoch > 0 && region < REGION_QUICK_MAX &&
-                 annal__context_now_us(&store->context) - log->begun_us < REGION_QUICK_US;
+                 annal__context_now_us(commit->context) - log->begun_us < REGION_QUICK_US;
     if (!behind && !quick)
         return 0;
-    uint64_t larger = larger_region(store, region);
-    if (larger <= region ||
-        atomic_load(&store->space_free) < LOG_REGIONS * larger + FREE_RESERVE_BYTES)
+    uint64_t larger = larger_region(commit, region);
+    if (larger <= region || atomic_load(&commit->sessions->events->space_free) <
+                                LOG_REGIONS * larger + FREE_RESERVE_BYTES)
         return 0;
     return larger;
 }
@@ -390,34 +386,34 @@ static uint64_t wish(annal_store *store, bool behind)
  * that is recorded as released, so if the current epoch is, the log switches to its other region,
  * however much room the current region has.
  */
-static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
+static annal_status make_log_room(struct commit *commit, uint64_t bytes, annal_error *err)
 {
-    struct log *log = &store->own_log.log;
-    annal_status status = annal__failure_renew_log(store, err);
-    pthread_mutex_lock(&store->commit.lock);
-    uint64_t released = store->commit.released;
-    pthread_mutex_unlock(&store->commit.lock);
+    struct log *log = &commit->own_log->log;
+    annal_status status = annal__failure_renew_log(commit, err);
+    pthread_mutex_lock(&commit->lock);
+    uint64_t released = commit->released;
+    pthread_mutex_unlock(&commit->lock);
     bool counts = log->epoch > released;
     if (status < 0 || (counts && annal__log_fits(log, bytes)))
         return status;
     bool behind = log->regions[(log->current + 1) % LOG_REGIONS].epoch > released;
-    uint64_t larger = counts ? wish(store, behind) : 0;
+    uint64_t larger = counts ? wish(commit, behind) : 0;
     uint64_t least = bytes + 2 * (uint64_t)log->block;
     if (least <= log->regions[0].bytes)
-        status = free_other_region(store, err);
+        status = free_other_region(commit, err);
     /* free_other_region() may have replaced a broken log by a new log, which is small */
     if (status == ANNAL_OK && least > log->regions[0].bytes)
-        status = grow_on_need(store, least, err);
+        status = grow_on_need(commit, least, err);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&store->commit.lock);
-    store->commit.full = log->epoch;
-    store->commit.wish_bytes = larger > log->regions[0].bytes ? larger : 0;
-    log->begun_us = annal__context_now_us(&store->context);
-    store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    commit->full = log->epoch;
+    commit->wish_bytes = larger > log->regions[0].bytes ? larger : 0;
+    log->begun_us = annal__context_now_us(commit->context);
+    commit->epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
+    pthread_mutex_unlock(&commit->lock);
     annal__log_switch(log);
-    annal__keeper_wake(&store->keeper.alarm);
+    annal__keeper_wake(commit->sessions->alarm);
     return ANNAL_OK;
 }
 
@@ -426,10 +422,10 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
  * group was refused, and its events will never appear. After ANNAL_ERR_UNKNOWN and ANNAL_ERR_CLOSED
  * the store accepts no more work.
  */
-static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
+static annal_status write_group(struct commit *commit, const struct group *group, annal_error *err)
 {
     struct buf toc = {0};
-    struct log *log = &store->own_log.log;
+    struct log *log = &commit->own_log->log;
     uint32_t records = 0;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < group->count && status == ANNAL_OK; i++)
@@ -441,23 +437,23 @@ static annal_status write_group(annal_store *store, const struct group *group, a
         goto done;
     }
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
-    status = make_log_room(store, bytes, err);
+    status = make_log_room(commit, bytes, err);
     if (status == ANNAL_OK)
         /* After a removal of the log no process would recover a group in it, and other processes
          * would take the sessions of this process, because they do not see its slot. */
         status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
-    pthread_mutex_lock(&store->commit.lock);
-    uint64_t released = store->commit.released;
-    pthread_mutex_unlock(&store->commit.lock);
-    status = log_group(store, bytes, records, &toc, &group->payload, released, err);
+    pthread_mutex_lock(&commit->lock);
+    uint64_t released = commit->released;
+    pthread_mutex_unlock(&commit->lock);
+    status = log_group(commit, bytes, records, &toc, &group->payload, released, err);
     if (status < 0) {
-        status = annal__failure_settle(store, err);
+        status = annal__failure_settle(commit, err);
     } else if (group->payload.len > 0) { /* the group contains events, not only marks of level os */
-        annal__metrics_add(&store->metrics, METRIC_GROUPS, 1);
-        annal__metrics_record(&store->metrics, HISTOGRAM_GROUP_EVENTS, group->events);
-        annal__metrics_record(&store->metrics, HISTOGRAM_GROUP_BYTES, group->payload.len);
+        annal__metrics_add(commit->metrics, METRIC_GROUPS, 1);
+        annal__metrics_record(commit->metrics, HISTOGRAM_GROUP_EVENTS, group->events);
+        annal__metrics_record(commit->metrics, HISTOGRAM_GROUP_BYTES, group->payload.len);
     }
 
 done:
@@ -502,7 +498,7 @@ static annal_slice gather(const struct group *group, size_t first, struct buf *s
  * take. If the write fails, the events are still durable in the log. Return the index of the next
  * record to write, or 0.
  */
-static size_t apply_run(annal_store *store, const struct group *group, size_t index,
+static size_t apply_run(struct commit *commit, const struct group *group, size_t index,
                         struct buf *scratch)
 {
     struct session *session = group->records[index].session;
@@ -514,9 +510,10 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     /* Write nothing to a journal to which an earlier write failed: all its bytes are written later,
      * from the log and in order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
-        (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
-         annal__session_write_back(store, session, offset + bytes.len, piece, &failure) < 0))
-        annal__failure_set_late(&store->sessions, session, LATE_BYTES, &failure);
+        (annal__session_write(commit->sessions, session, offset, bytes, &failure) < 0 ||
+         annal__session_write_back(commit->sessions, session, offset + bytes.len, piece, &failure) <
+             0))
+        annal__failure_set_late(commit->sessions, session, LATE_BYTES, &failure);
     do {
         struct group_record *record = &group->records[index];
         record->behind = session->late == LATE_BYTES;
@@ -528,14 +525,14 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
 }
 
 /* Write all records of a session into its journal; `first` is the index of the first of them. */
-static void apply_session(annal_store *store, const struct group *group, size_t first,
+static void apply_session(struct commit *commit, const struct group *group, size_t first,
                           struct buf *scratch)
 {
     struct session *session = group->records[first].session;
     size_t index = first;
     pthread_mutex_lock(&session->lock);
     do
-        index = apply_run(store, group, index, scratch);
+        index = apply_run(commit, group, index, scratch);
     while (index != 0);
     pthread_mutex_unlock(&session->lock);
 }
@@ -543,7 +540,7 @@ static void apply_session(annal_store *store, const struct group *group, size_t 
 /* What one of several threads writes into journals. A session's records all belong to one thread,
  * chosen by the address of the session, so that their order is kept. */
 struct share {
-    annal_store *store;
+    struct commit *commit;
     struct group *group;
     size_t number;
     size_t of;
@@ -557,7 +554,7 @@ static void *apply_share(void *arg)
         const struct group_record *record = &share->group->records[i];
         if (record->first &&
             (uintptr_t)record->session / sizeof *record->session % share->of == share->number)
-            apply_session(share->store, share->group, i, &scratch);
+            apply_session(share->commit, share->group, i, &scratch);
     }
     annal__buf_done(&scratch);
     return NULL;
@@ -565,15 +562,15 @@ static void *apply_share(void *arg)
 
 /* Write the records of a group into the journals, with several threads if they are many: each write
  * has a fixed cost besides its bytes. */
-static void apply_records(annal_store *store, struct group *group)
+static void apply_records(struct commit *commit, struct group *group)
 {
     pthread_t helpers[APPLIERS_MAX];
     struct share shares[APPLIERS_MAX];
     size_t started = 0;
-    size_t of = annal__store_has_keeper(store) ? group->count / RECORDS_PER_APPLIER : 1;
+    size_t of = commit->sessions->alarm->running ? group->count / RECORDS_PER_APPLIER : 1;
     of = of < 1 ? 1 : of > APPLIERS_MAX ? APPLIERS_MAX : of;
     for (size_t i = 0; i < of; i++)
-        shares[i] = (struct share){store, group, i, of};
+        shares[i] = (struct share){commit, group, i, of};
     while (started + 1 < of &&
            annal__thread_start(&helpers[started], apply_share, &shares[started]) == 0)
         started++;
@@ -587,9 +584,9 @@ static void apply_records(annal_store *store, struct group *group)
 
 /* Announce new events on the wakeup page, after the complete group is in the journals (rule 2 of
  * wakeup_page.h). */
-static void tell_news(annal_store *store, const struct group *group, int64_t now_us)
+static void tell_news(struct commit *commit, const struct group *group, int64_t now_us)
 {
-    struct wakeup_page *page = annal__wakeup_page(&store->wakeup, now_us, false);
+    struct wakeup_page *page = annal__wakeup_page(commit->sessions->wakeup, now_us, false);
     for (size_t i = 0; i < group->count; i++) {
         const struct group_record *record = &group->records[i];
         if (record->length > record->header_bytes && !record->behind)
@@ -599,16 +596,16 @@ static void tell_news(annal_store *store, const struct group *group, int64_t now
 }
 
 /* Write a durable group into the journals. */
-static void apply_group(annal_store *store, struct group *group)
+static void apply_group(struct commit *commit, struct group *group)
 {
-    apply_records(store, group);
-    int64_t now_us = annal__context_now_us(&store->context);
-    tell_news(store, group, now_us);
-    annal__metrics_add(&store->metrics, METRIC_EVENTS, group->events);
-    annal__metrics_add(&store->metrics, METRIC_PAYLOAD_BYTES, group->data_bytes);
-    atomic_store(&store->appended_us, now_us);
-    if (atomic_load(&store->keeper.alarm.idle))
-        annal__keeper_wake(&store->keeper.alarm);
+    apply_records(commit, group);
+    int64_t now_us = annal__context_now_us(commit->context);
+    tell_news(commit, group, now_us);
+    annal__metrics_add(commit->metrics, METRIC_EVENTS, group->events);
+    annal__metrics_add(commit->metrics, METRIC_PAYLOAD_BYTES, group->data_bytes);
+    atomic_store(&commit->sessions->appended_us, now_us);
+    if (atomic_load(&commit->sessions->alarm->idle))
+        annal__keeper_wake(commit->sessions->alarm);
 }
 
 static void stop_leading(struct commit *commit)
@@ -634,9 +631,8 @@ static void end_refused(struct commit *commit, struct group *group, const annal_
 
 /* Refuse a group that could not be written, and the current group, whose events were encoded after
  * it (rule 4 of commit.h). */
-static void refuse_groups(annal_store *store, struct group *group, const annal_error *why)
+static void refuse_groups(struct commit *commit, struct group *group, const annal_error *why)
 {
-    struct commit *commit = &store->commit;
     struct group *next = group_new();
     pthread_mutex_lock(&commit->lock);
     struct group *behind = commit->current;
@@ -644,9 +640,9 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     commit->refusing = true;
     commit->failure = *why;
     pthread_mutex_unlock(&commit->lock);
-    annal__failure_roll_back(store, group, behind);
-    annal__say(store, ANNAL_LOG_WARNING, "%s: %" PRIu64 " events were refused", why->message,
-               group->events + behind->events);
+    annal__failure_roll_back(commit, group, behind);
+    annal__context_say(commit->context, ANNAL_LOG_WARNING, "%s: %" PRIu64 " events were refused",
+                       why->message, group->events + behind->events);
 
     pthread_mutex_lock(&commit->lock);
     commit->refusing = false;
@@ -663,7 +659,7 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
     drop_reference(commit, behind);
     pthread_mutex_unlock(&commit->lock);
     if (next == NULL)
-        annal__commit_announce_stop(&store->commit, why);
+        annal__commit_announce_stop(commit, why);
 }
 
 /*
@@ -689,16 +685,15 @@ static void await_crowd(struct commit *commit, struct group *group)
 
 /* Lead the current group, which is not empty: close it, write and sync it in the log, write it to
  * the journals, and wake its appenders. Called and returns with commit->lock held. */
-static void lead(annal_store *store)
+static void lead(struct commit *commit)
 {
-    struct commit *commit = &store->commit;
     struct group *group = commit->current;
     struct group *next = commit->spare != NULL ? commit->spare : group_new();
     annal_error failure = {0};
     if (next == NULL) {
         annal__fail(&failure, ANNAL_ERR_NOMEM, "commit a group of events: out of memory");
         pthread_mutex_unlock(&commit->lock);
-        annal__commit_fail(&store->commit, &failure);
+        annal__commit_fail(commit, &failure);
         pthread_mutex_lock(&commit->lock);
         return;
     }
@@ -718,17 +713,17 @@ static void lead(annal_store *store)
     commit->current = next;
     pthread_mutex_unlock(&commit->lock);
 
-    annal_status status = write_group(store, group, &failure);
+    annal_status status = write_group(commit, group, &failure);
     if (status == ANNAL_OK) {
         pthread_mutex_lock(&commit->lock);
         commit->durable = group->number;
         pthread_mutex_unlock(&commit->lock);
-        apply_group(store, group);
+        apply_group(commit, group);
     } else if (status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED) {
-        annal__commit_fail(&store->commit, &failure);
+        annal__commit_fail(commit, &failure);
     } else {
-        refuse_groups(store, group, &failure);
-        (void)annal__failure_renew_log(store, NULL); /* if it fails, the next group tries again */
+        refuse_groups(commit, group, &failure);
+        (void)annal__failure_renew_log(commit, NULL); /* if it fails, the next group tries again */
     }
 
     pthread_mutex_lock(&commit->lock);
@@ -745,27 +740,26 @@ static void lead(annal_store *store)
 /* ---- Waiting ---- */
 
 /* Lead the group (write it to the log) if it still accepts appends and no other thread leads. */
-static void try_to_lead(annal_store *store, const struct group *group)
+static void try_to_lead(struct commit *commit, const struct group *group)
 {
-    struct commit *commit = &store->commit;
     pthread_mutex_lock(&commit->lock);
     if (!commit->leading && !commit->failed && group == commit->current)
-        lead(store);
+        lead(commit);
     pthread_mutex_unlock(&commit->lock);
 }
 
 /*
  * Wait until the group is in its journals or has failed. If no thread writes it, this thread does.
  */
-static void wait_for_end(annal_store *store, struct group *group)
+static void wait_for_end(struct commit *commit, struct group *group)
 {
-    try_to_lead(store, group);
+    try_to_lead(commit, group);
     for (uint32_t word = atomic_load(&group->word); (word & GROUP_DONE) == 0;
          word = atomic_load(&group->word)) {
         if ((word & GROUP_LEAD) == 0)
             annal__futex_wait(&group->word, word, WAIT_US);
         else if (atomic_compare_exchange_strong(&group->word, &word, word & ~(uint32_t)GROUP_LEAD))
-            try_to_lead(store, group);
+            try_to_lead(commit, group);
     }
 }
 
@@ -777,11 +771,10 @@ static bool was_replaced(const struct group *group, const struct session *sessio
     return replaced;
 }
 
-annal_status annal__commit_wait(annal_store *store, struct group *group,
+annal_status annal__commit_wait(struct commit *commit, struct group *group,
                                 const struct session *session, annal_error *err)
 {
-    struct commit *commit = &store->commit;
-    wait_for_end(store, group);
+    wait_for_end(commit, group);
     pthread_mutex_lock(&commit->lock);
     annal_status status = group->outcome;
     if (status == ANNAL_OK && was_replaced(group, session))
@@ -809,9 +802,8 @@ void annal__commit_leave(struct commit *commit, struct group *group)
     pthread_mutex_unlock(&commit->lock);
 }
 
-annal_status annal__commit_make_room(annal_store *store, annal_error *err)
+annal_status annal__commit_make_room(struct commit *commit, annal_error *err)
 {
-    struct commit *commit = &store->commit;
     pthread_mutex_lock(&commit->lock);
     struct group *group = commit->current;
     bool full = is_full(group);
@@ -819,14 +811,13 @@ annal_status annal__commit_make_room(annal_store *store, annal_error *err)
     pthread_mutex_unlock(&commit->lock);
     if (!full)
         return ANNAL_OK;
-    wait_for_end(store, group);
-    annal__commit_leave(&store->commit, group);
-    return annal__commit_check(&store->commit, err);
+    wait_for_end(commit, group);
+    annal__commit_leave(commit, group);
+    return annal__commit_check(commit, err);
 }
 
-annal_status annal__commit_flush(annal_store *store, annal_error *err)
+annal_status annal__commit_flush(struct commit *commit, annal_error *err)
 {
-    struct commit *commit = &store->commit;
     pthread_mutex_lock(&commit->lock);
     struct group *group = commit->current;
     bool some = group->count > 0;
@@ -834,7 +825,7 @@ annal_status annal__commit_flush(annal_store *store, annal_error *err)
     group->references += some;
     pthread_mutex_unlock(&commit->lock);
     if (some)
-        wait_for_end(store, group);
+        wait_for_end(commit, group);
 
     pthread_mutex_lock(&commit->lock);
     if (some)
@@ -911,11 +902,11 @@ static void hand_lead_on(struct commit *commit)
     pthread_mutex_unlock(&commit->lock);
 }
 
-annal_status annal__commit_catch_up(annal_store *store, annal_error *err)
+annal_status annal__commit_catch_up(struct commit *commit, annal_error *err)
 {
-    take_lead(&store->commit);
-    annal_status status = annal__failure_catch_up(store, err);
-    hand_lead_on(&store->commit);
+    take_lead(commit);
+    annal_status status = annal__failure_catch_up(commit, err);
+    hand_lead_on(commit);
     return status;
 }
 
@@ -924,55 +915,53 @@ annal_status annal__commit_catch_up(annal_store *store, annal_error *err)
  * recovery need not copy these events any more. Only the thread that writes the log (take_lead())
  * calls this.
  */
-static annal_status empty_log(annal_store *store, annal_error *err)
+static annal_status empty_log(struct commit *commit, annal_error *err)
 {
-    struct log *log = &store->own_log.log;
-    annal_status status = annal__failure_renew_log(store, err);
+    struct log *log = &commit->own_log->log;
+    annal_status status = annal__failure_renew_log(commit, err);
     if (status < 0 || log->epoch <= log->durable_released)
         return status;
-    status = annal__failure_checkpoint(store, log->epoch, err);
+    status = annal__failure_checkpoint(commit, log->epoch, err);
     if (status == ANNAL_OK)
-        status = write_released(store, err);
+        status = write_released(commit, err);
     if (log->state == LOG_BROKEN)
-        return annal__failure_renew_log(store, err);
+        return annal__failure_renew_log(commit, err);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&store->commit.lock);
-    store->commit.rotated = store->commit.durable;
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    commit->rotated = commit->durable;
+    pthread_mutex_unlock(&commit->lock);
     return ANNAL_OK;
 }
 
 /* Replace the log by a log with regions of this size. A first checkpoint syncs most journals before
  * take_lead(), so that appends wait only for the second. */
-static annal_status grow_to(annal_store *store, uint64_t region, uint64_t full, annal_error *err)
+static annal_status grow_to(struct commit *commit, uint64_t region, uint64_t full, annal_error *err)
 {
-    struct commit *commit = &store->commit;
-    struct log *log = &store->own_log.log;
+    struct log *log = &commit->own_log->log;
     struct log fresh = {.fd = -1};
-    annal_status status = annal__slot_make_log(&store->context, region, &fresh, err);
+    annal_status status = annal__slot_make_log(commit->context, region, &fresh, err);
     if (status == ANNAL_OK)
-        status = annal__checkpoint_epoch(store, full, err);
+        status = annal__checkpoint_epoch(commit, full, err);
     if (status < 0) {
-        annal__slot_drop_log(&store->context, &fresh);
+        annal__slot_drop_log(commit->context, &fresh);
         return status;
     }
     take_lead(commit);
-    status = annal__commit_check(&store->commit, err);
+    status = annal__commit_check(commit, err);
     if (status == ANNAL_OK)
-        status = annal__failure_renew_log(store, err);
+        status = annal__failure_renew_log(commit, err);
     if (status == ANNAL_OK)
-        status = annal__failure_checkpoint(store, log->epoch, err);
+        status = annal__failure_checkpoint(commit, log->epoch, err);
     if (status == ANNAL_OK && log->regions[0].bytes < region)
-        status = annal__slot_put_log(&store->own_log, &fresh, err);
+        status = annal__slot_put_log(commit->own_log, &fresh, err);
     hand_lead_on(commit);
-    annal__slot_drop_log(&store->context, &fresh);
+    annal__slot_drop_log(commit->context, &fresh);
     return status;
 }
 
-annal_status annal__commit_grow(annal_store *store, annal_error *err)
+annal_status annal__commit_grow(struct commit *commit, annal_error *err)
 {
-    struct commit *commit = &store->commit;
     pthread_mutex_lock(&commit->lock);
     uint64_t region = commit->failed ? 0 : commit->wish_bytes;
     uint64_t full = commit->full;
@@ -982,32 +971,33 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
      * The log may have this size already: while an earlier call replaced it, a leader may have
      * asked for the same size again.
      */
-    return region <= atomic_load(&store->own_log.region_bytes) ? ANNAL_OK
-                                                               : grow_to(store, region, full, err);
+    return region <= atomic_load(&commit->own_log->region_bytes)
+               ? ANNAL_OK
+               : grow_to(commit, region, full, err);
 }
 
 /* Become the leader, sync all journals so that the log is not needed, and then call step, unless it
  * is NULL. No other thread writes the log until this function returns. */
-static annal_status empty_and(annal_store *store,
-                              annal_status (*step)(annal_store *store, annal_error *err),
+static annal_status empty_and(struct commit *commit,
+                              annal_status (*step)(struct commit *commit, annal_error *err),
                               annal_error *err)
 {
-    annal_status status = annal__commit_flush(store, err);
+    annal_status status = annal__commit_flush(commit, err);
     if (status < 0)
         return status;
-    take_lead(&store->commit);
-    status = annal__commit_check(&store->commit, err);
+    take_lead(commit);
+    status = annal__commit_check(commit, err);
     if (status == ANNAL_OK)
-        status = empty_log(store, err);
+        status = empty_log(commit, err);
     if (status == ANNAL_OK && step != NULL)
-        status = step(store, err);
-    hand_lead_on(&store->commit);
+        status = step(commit, err);
+    hand_lead_on(commit);
     return status;
 }
 
-annal_status annal__commit_rotate(annal_store *store, annal_error *err)
+annal_status annal__commit_rotate(struct commit *commit, annal_error *err)
 {
-    return empty_and(store, NULL, err);
+    return empty_and(commit, NULL, err);
 }
 
 /*
@@ -1017,35 +1007,35 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
  * rest. A log that has grown is replaced by a small log, which is quicker; if the disk has no room
  * for a second log, it is overwritten.
  */
-static annal_status wipe_log(annal_store *store, annal_error *err)
+static annal_status wipe_log(struct commit *commit, annal_error *err)
 {
-    struct log *log = &store->own_log.log;
+    struct log *log = &commit->own_log->log;
     struct log fresh = {.fd = -1};
     if (log->epoch == 0 || log->wiped_group == log->group)
         return ANNAL_OK;
     if (log->regions[0].bytes > LOG_REGION_FIRST &&
-        annal__slot_make_log(&store->context, LOG_REGION_FIRST, &fresh, NULL) == ANNAL_OK) {
-        annal_status status = annal__slot_put_log(&store->own_log, &fresh, err);
+        annal__slot_make_log(commit->context, LOG_REGION_FIRST, &fresh, NULL) == ANNAL_OK) {
+        annal_status status = annal__slot_put_log(commit->own_log, &fresh, err);
         if (status == ANNAL_OK)
             log->wiped_group = log->group;
         return status;
     }
-    log->begun_us = annal__context_now_us(&store->context);
-    pthread_mutex_lock(&store->commit.lock);
-    store->commit.epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
-    pthread_mutex_unlock(&store->commit.lock);
+    log->begun_us = annal__context_now_us(commit->context);
+    pthread_mutex_lock(&commit->lock);
+    commit->epoch_us[(log->epoch + 1) % LOG_REGIONS] = log->begun_us;
+    pthread_mutex_unlock(&commit->lock);
     annal__log_switch(log);
     annal_error why = {0};
-    annal_status status = write_released(store, err);
+    annal_status status = write_released(commit, err);
     if (status == ANNAL_OK && (status = annal__log_wipe(log, &why)) < 0) {
-        note_broken(store, &why);
+        note_broken(commit, &why);
         if (err != NULL)
             *err = why;
     }
-    return log->state == LOG_BROKEN ? annal__failure_renew_log(store, err) : status;
+    return log->state == LOG_BROKEN ? annal__failure_renew_log(commit, err) : status;
 }
 
-annal_status annal__commit_wipe(annal_store *store, annal_error *err)
+annal_status annal__commit_wipe(struct commit *commit, annal_error *err)
 {
-    return empty_and(store, wipe_log, err);
+    return empty_and(commit, wipe_log, err);
 }

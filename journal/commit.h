@@ -94,6 +94,9 @@ struct group {
 struct commit {
     const struct context *context;
     struct metrics *metrics;
+    struct session_table *sessions;
+    struct own_log *own_log;
+    uint64_t region_bytes; /* size that the regions of the log may have at most */
 
     pthread_mutex_t lock;
     /* Guarded by lock. */
@@ -134,6 +137,7 @@ struct commit {
     pthread_cond_t turn;
     struct group *spare; /* empty group whose memory the next group uses, or NULL */
     /* Not guarded. */
+    pthread_mutex_t checkpoint_lock; /* held during a checkpoint */
     /* number of bytes in groups that are not in their journals yet */
     _Atomic uint64_t unapplied_bytes;
 };
@@ -148,17 +152,17 @@ void annal__commit_done(struct commit *commit);
  * ANNAL_END: the group is full, and nothing was added; release the session, call
  * annal__commit_make_room(), and try again.
  */
-annal_status annal__commit_add(annal_store *store, struct group_record *record, annal_slice header,
-                               annal_slice loose, annal_slice lines, uint64_t events,
-                               uint64_t data_bytes, bool batch, struct group **out_group,
-                               annal_error *err);
+annal_status annal__commit_add(struct commit *commit, struct group_record *record,
+                               annal_slice header, annal_slice loose, annal_slice lines,
+                               uint64_t events, uint64_t data_bytes, bool batch,
+                               struct group **out_group, annal_error *err);
 
 /*
  * Wait until the group is in its journals; if no thread writes it, this thread does. Also returns
  * ANNAL_ERR_UNKNOWN if the journal of this session was replaced by another file in the meantime:
  * the fate of the events is unknown.
  */
-annal_status annal__commit_wait(annal_store *store, struct group *group,
+annal_status annal__commit_wait(struct commit *commit, struct group *group,
                                 const struct session *session, annal_error *err);
 
 /* Drop a reference to a group, without waiting for the group. */
@@ -166,7 +170,7 @@ void annal__commit_leave(struct commit *commit, struct group *group);
 
 /* Wait until every record that was added before this call is applied or refused. Fails only if the
  * store accepts no more work. */
-annal_status annal__commit_flush(annal_store *store, annal_error *err);
+annal_status annal__commit_flush(struct commit *commit, annal_error *err);
 
 /* Return how often groups have been refused. */
 uint64_t annal__commit_refusals(struct commit *commit);
@@ -185,7 +189,7 @@ void annal__commit_find_lost(struct commit *commit, const struct session *sessio
                              annal_error *out_why);
 
 /* If the current group is full, wait until another group is current. The caller holds no lock. */
-annal_status annal__commit_make_room(annal_store *store, annal_error *err);
+annal_status annal__commit_make_room(struct commit *commit, annal_error *err);
 
 /* Return the failure that stopped the store, or ANNAL_OK. */
 annal_status annal__commit_check(struct commit *commit, annal_error *err);
@@ -195,7 +199,7 @@ void annal__commit_fail(struct commit *commit, const annal_error *failure);
 
 /* Write the events of late sessions, whose journals could not be written or synced, to the journals
  * again, from the log (failure.h, rule 5). Waits until no other thread is the leader. */
-annal_status annal__commit_catch_up(annal_store *store, annal_error *err);
+annal_status annal__commit_catch_up(struct commit *commit, annal_error *err);
 
 /* Return why the log was last replaced after a failure that refused no events, and clear this;
  * status ANNAL_OK if it was not replaced since the last call. */
@@ -203,13 +207,13 @@ annal_error annal__commit_take_broken(struct commit *commit);
 
 /* Replace the log by a larger log if a leader asked for one (commit.wish_bytes). Appends continue
  * during the first checkpoint. */
-annal_status annal__commit_grow(annal_store *store, annal_error *err);
+annal_status annal__commit_grow(struct commit *commit, annal_error *err);
 
 /* Checkpoint everything, and record this in the log: after that nothing in the log is needed. */
-annal_status annal__commit_rotate(annal_store *store, annal_error *err);
+annal_status annal__commit_rotate(struct commit *commit, annal_error *err);
 
 /* As annal__commit_rotate(), and then overwrite the log, so that no earlier event can be read from
  * it. */
-annal_status annal__commit_wipe(annal_store *store, annal_error *err);
+annal_status annal__commit_wipe(struct commit *commit, annal_error *err);
 
 #endif

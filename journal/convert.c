@@ -259,9 +259,9 @@ static annal_status check_space(const struct conversion *conversion, annal_error
 {
     annal_store *store = conversion->change.store;
     struct io_space space;
-    if (store->context.io->space(store->context.io->arg, store->events_dir, &space) < 0)
+    if (store->context.io->space(store->context.io->arg, store->events.fd, &space) < 0)
         return annal__fail_errno(err, "cannot examine the free space of %s", store->context.path);
-    if (space.free_bytes >= conversion->result.bytes_before + store->keep_free_bytes)
+    if (space.free_bytes >= conversion->result.bytes_before + store->events.keep_free_bytes)
         return ANNAL_OK;
     errno = ENOSPC;
     return annal__fail_errno(err, "convert session '%s': cannot write a copy of %" PRIu64 " bytes",
@@ -280,14 +280,14 @@ static annal_status take_place(struct conversion *conversion, annal_error *err)
                                  conversion->target.ptr);
     io->close(io->arg, conversion->fd);
     conversion->fd = -1;
-    atomic_store(&store->events_dirty, true);
-    annal_status status = annal__checkpoint_events(store, err);
+    atomic_store(&store->events.dirty, true);
+    annal_status status = annal__checkpoint_events(&store->events, err);
     if (status < 0)
         return status;
     if (io->unlink(io->arg, old) < 0)
         return annal__fail_errno(err, "cannot remove %s", old);
-    atomic_store(&store->events_dirty, true);
-    return annal__checkpoint_events(store, err);
+    atomic_store(&store->events.dirty, true);
+    return annal__checkpoint_events(&store->events, err);
 }
 
 static annal_status convert(struct conversion *conversion, annal_error *err)

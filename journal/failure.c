@@ -8,8 +8,6 @@
 #include "journal/recover.h"
 #include "journal/session_file.h"
 #include "journal/slot_log.h"
-#include "journal/store.h"
-#include "journal/sys/say.h"
 
 #include <inttypes.h>
 
@@ -33,8 +31,8 @@ struct session_tail annal__failure_session_tail(const struct session *session)
 
 /* Set the end of a session back to the event before the refused groups. loose: the bytes of level
  * os that were in its journal before the refused events. */
-static void take_back(annal_store *store, struct session *session, const struct session_tail *tail,
-                      annal_slice loose)
+static void take_back(struct commit *commit, struct session *session,
+                      const struct session_tail *tail, annal_slice loose)
 {
     if (session->seq > tail->seq)
         annal__session_lose(session, tail->seq + 1);
@@ -50,7 +48,7 @@ static void take_back(annal_store *store, struct session *session, const struct 
     annal__buf_clear(&session->loose);
     if (loose.len == 0)
         return;
-    annal__session_set_loose(store, session, true);
+    annal__session_set_loose(commit->sessions, session, true);
     if (annal__buf_append_slice(&session->loose, loose) < 0) {
         annal_error why = {0};
         session->refused = true;
@@ -66,7 +64,7 @@ static void take_back(annal_store *store, struct session *session, const struct 
  * of the session, only the first changes it, because its `before` is the earliest. A record without
  * events is a mark of level os, and changes no seq.
  */
-static void roll_back_record(annal_store *store, const struct group *group,
+static void roll_back_record(struct commit *commit, const struct group *group,
                              const struct group_record *record, uint64_t pass)
 {
     struct session *session = record->session;
@@ -80,7 +78,7 @@ static void roll_back_record(annal_store *store, const struct group *group,
     session->rolled_marks = pass;
     if (record->length > record->header_bytes && session->rolled_back != pass) {
         session->rolled_back = pass;
-        take_back(store, session, tail,
+        take_back(commit, session, tail,
                   (annal_slice){group->payload.ptr + record->at + record->header_bytes,
                                 tail->loose_bytes});
     }
@@ -88,25 +86,25 @@ static void roll_back_record(annal_store *store, const struct group *group,
     pthread_mutex_unlock(&session->lock);
 }
 
-static void roll_back_group(annal_store *store, const struct group *group, uint64_t pass)
+static void roll_back_group(struct commit *commit, const struct group *group, uint64_t pass)
 {
     for (size_t i = 0; i < group->count; i++)
-        roll_back_record(store, group, &group->records[i], pass);
+        roll_back_record(commit, group, &group->records[i], pass);
 }
 
-void annal__failure_roll_back(annal_store *store, const struct group *first,
+void annal__failure_roll_back(struct commit *commit, const struct group *first,
                               const struct group *second)
 {
-    roll_back_group(store, first, second->number);
-    roll_back_group(store, second, second->number);
+    roll_back_group(commit, first, second->number);
+    roll_back_group(commit, second, second->number);
 }
 
 /* ---- Rules (1) and (3): the log ---- */
 
-annal_status annal__failure_settle(annal_store *store, annal_error *failure)
+annal_status annal__failure_settle(struct commit *commit, annal_error *failure)
 {
     static const struct buf nothing;
-    struct log *log = &store->own_log.log;
+    struct log *log = &commit->own_log->log;
     annal_error why;
     if (log->state == LOG_SOUND)
         return failure->status;
@@ -130,25 +128,26 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
  */
 static void settle_session(void *arg, struct session *session, const annal_error *why)
 {
-    annal_store *store = arg;
+    struct commit *commit = arg;
     annal_error failure;
     pthread_mutex_lock(&session->lock);
     session->redone = true;
     if (why == NULL && session->late != LATE_NOT &&
-        annal__session_reopen(store, session, &failure) < 0)
+        annal__session_reopen(commit->sessions, session, &failure) < 0)
         why = &failure;
     if (why != NULL) {
-        annal__failure_set_late(&store->sessions, session, LATE_BYTES, why);
+        annal__failure_set_late(commit->sessions, session, LATE_BYTES, why);
         /* The journal's name belongs to another file, so the session's bytes are not needed: the
          * next append reads that file. */
-        if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
+        if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(commit->sessions, session))
             why = NULL;
     }
     if (why == NULL && session->late != LATE_NOT) {
         session->late = LATE_NOT;
-        atomic_fetch_sub(&store->sessions.late, 1);
-        session->changed = atomic_fetch_add(&store->sessions.changes, 1) + 1;
-        annal__say(store, ANNAL_LOG_INFO, "session '%s' accepts events again", session->id);
+        atomic_fetch_sub(&commit->sessions->late, 1);
+        session->changed = atomic_fetch_add(&commit->sessions->changes, 1) + 1;
+        annal__context_say(commit->context, ANNAL_LOG_INFO, "session '%s' accepts events again",
+                           session->id);
     }
     pthread_mutex_unlock(&session->lock);
 }
@@ -165,36 +164,37 @@ static annal_status take_mark(void *arg, struct session *session, annal_error *e
     return ANNAL_OK;
 }
 
-annal_status annal__failure_renew_log(annal_store *store, annal_error *err)
+annal_status annal__failure_renew_log(struct commit *commit, annal_error *err)
 {
-    struct log *log = &store->own_log.log;
+    struct log *log = &commit->own_log->log;
     if (log->state != LOG_BROKEN)
         return ANNAL_OK;
-    pthread_mutex_lock(&store->commit.lock);
-    uint64_t released = store->commit.released;
-    pthread_mutex_unlock(&store->commit.lock);
-    annal_status status = annal__session_each(&store->sessions, take_mark, NULL, err);
+    pthread_mutex_lock(&commit->lock);
+    uint64_t released = commit->released;
+    pthread_mutex_unlock(&commit->lock);
+    annal_status status = annal__session_each(commit->sessions, take_mark, NULL, err);
     if (status == ANNAL_OK)
-        status = annal__recover_redo_own(store, true, released, settle_session, store, err);
-    if (status == ANNAL_OK && atomic_load(&store->sessions.late) > 0)
-        status = annal__failure_refuse_late(&store->sessions, err);
+        status =
+            annal__recover_redo_own(commit->sessions, true, released, settle_session, commit, err);
+    if (status == ANNAL_OK && atomic_load(&commit->sessions->late) > 0)
+        status = annal__failure_refuse_late(commit->sessions, err);
     struct log fresh = {.fd = -1};
     if (status == ANNAL_OK)
-        status = annal__slot_make_log(&store->context, LOG_REGION_FIRST, &fresh, err);
+        status = annal__slot_make_log(commit->context, LOG_REGION_FIRST, &fresh, err);
     if (status == ANNAL_OK)
-        status = annal__slot_put_log(&store->own_log, &fresh, err);
+        status = annal__slot_put_log(commit->own_log, &fresh, err);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&store->commit.lock);
-    store->commit.released = store->commit.full = log->epoch;
-    store->commit.rotated = store->commit.durable;
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    commit->released = commit->full = log->epoch;
+    commit->rotated = commit->durable;
+    pthread_mutex_unlock(&commit->lock);
     annal__log_void_remove(log);
-    annal__say(
-        store, ANNAL_LOG_INFO,
+    annal__context_say(
+        commit->context, ANNAL_LOG_INFO,
         "commit log %02" PRIu32
         ", whose write or sync had failed, was replaced by a new log; appends are accepted again",
-        store->own_log.number);
+        commit->own_log->number);
     return ANNAL_OK;
 }
 
@@ -223,31 +223,32 @@ static annal_status settle_rest(void *arg, struct session *session, annal_error 
     return ANNAL_OK;
 }
 
-annal_status annal__failure_catch_up(annal_store *store, annal_error *err)
+annal_status annal__failure_catch_up(struct commit *commit, annal_error *err)
 {
-    if (atomic_load(&store->sessions.late) == 0)
+    if (atomic_load(&commit->sessions->late) == 0)
         return ANNAL_OK;
-    pthread_mutex_lock(&store->commit.lock);
-    uint64_t released = store->commit.released;
-    pthread_mutex_unlock(&store->commit.lock);
-    annal_status status = annal__session_each(&store->sessions, expect, NULL, err);
+    pthread_mutex_lock(&commit->lock);
+    uint64_t released = commit->released;
+    pthread_mutex_unlock(&commit->lock);
+    annal_status status = annal__session_each(commit->sessions, expect, NULL, err);
     if (status == ANNAL_OK)
-        status = annal__recover_redo_own(store, false, released, settle_session, store, err);
+        status =
+            annal__recover_redo_own(commit->sessions, false, released, settle_session, commit, err);
     if (status == ANNAL_OK)
-        status = annal__session_each(&store->sessions, settle_rest, store, err);
-    return status < 0 ? status : annal__failure_refuse_late(&store->sessions, err);
+        status = annal__session_each(commit->sessions, settle_rest, commit, err);
+    return status < 0 ? status : annal__failure_refuse_late(commit->sessions, err);
 }
 
-annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err)
+annal_status annal__failure_checkpoint(struct commit *commit, uint64_t epoch, annal_error *err)
 {
-    annal_status status = annal__failure_catch_up(store, err);
+    annal_status status = annal__failure_catch_up(commit, err);
     if (status < 0)
         return status;
-    status = annal__checkpoint_epoch(store, epoch, err);
-    if (status < 0 && atomic_load(&store->sessions.late) > 0) {
-        status = annal__failure_catch_up(store, err);
+    status = annal__checkpoint_epoch(commit, epoch, err);
+    if (status < 0 && atomic_load(&commit->sessions->late) > 0) {
+        status = annal__failure_catch_up(commit, err);
         if (status == ANNAL_OK)
-            status = annal__checkpoint_epoch(store, epoch, err);
+            status = annal__checkpoint_epoch(commit, epoch, err);
     }
     return status;
 }

@@ -35,25 +35,25 @@ struct session_tail annal__failure_session_tail(const struct session *session);
 
 /* Roll back the sessions of two refused groups, of which the second was encoded after the first
  * (rule 2). */
-void annal__failure_roll_back(annal_store *store, const struct group *first,
+void annal__failure_roll_back(struct commit *commit, const struct group *first,
                               const struct group *second);
 
 /* Make sure that a group never appears after writing it failed with *failure (rule 1). Return
  * failure->status, or ANNAL_ERR_UNKNOWN with *failure changed if this cannot be ensured. */
-annal_status annal__failure_settle(annal_store *store, annal_error *failure);
+annal_status annal__failure_settle(struct commit *commit, annal_error *failure);
 
 /* Replace the log if a sync of it failed (state LOG_BROKEN); else do nothing (rule 3). */
-annal_status annal__failure_renew_log(annal_store *store, annal_error *err);
+annal_status annal__failure_renew_log(struct commit *commit, annal_error *err);
 
 /* Write the journals of all late sessions again, from the log (rule 5). ANNAL_OK if no session is
  * late after that. */
-annal_status annal__failure_catch_up(annal_store *store, annal_error *err);
+annal_status annal__failure_catch_up(struct commit *commit, annal_error *err);
 
 /*
  * Sync all journals with events of epochs up to this epoch; only the leader calls this. The
  * journals of late sessions are written again before it and, if this checkpoint makes sessions
  * late, once more after it.
  */
-annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err);
+annal_status annal__failure_checkpoint(struct commit *commit, uint64_t epoch, annal_error *err);
 
 #endif

@@ -134,13 +134,13 @@ static annal_status sync_origin(const struct forking *forking, const struct code
         &store->context, annal_slice_of(forking->origin.session), &fd, out_codec, err);
     if (status < 0)
         return status;
-    if (annal__store_fdatasync(store, fd) < 0)
+    if (annal__metrics_fdatasync(&store->metrics, fd) < 0)
         status = annal__fail_errno(err, "cannot sync the journal of session '%s'",
                                    forking->origin.session);
     store->context.io->close(store->context.io->arg, fd);
     /* another process may have created the journal just now, without syncing events/ yet */
-    atomic_store(&store->events_dirty, true);
-    return status < 0 ? status : annal__checkpoint_events(store, err);
+    atomic_store(&store->events.dirty, true);
+    return status < 0 ? status : annal__checkpoint_events(&store->events, err);
 }
 
 static void describe(struct forking *forking, const struct frame_header *header, uint64_t h,
@@ -186,9 +186,9 @@ static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FIL
         goto done;
     }
     there = false;
-    atomic_store(&store->events_dirty, true);
+    atomic_store(&store->events.dirty, true);
     annal_error why = {0};
-    if (annal__checkpoint_events(store, &why) < 0)
+    if (annal__checkpoint_events(&store->events, &why) < 0)
         status = annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", why.message);
 
 done:

@@ -129,9 +129,9 @@ static annal_status take_place(struct adoption *adoption, annal_error *err)
                                   adoption->target.ptr) < 0)
         return annal__fail_errno(err, "cannot rename %s to %s", adoption->path.ptr,
                                  adoption->target.ptr);
-    atomic_store(&store->events_dirty, true);
+    atomic_store(&store->events.dirty, true);
     annal_error why = {0};
-    if (annal__checkpoint_events(store, &why) < 0)
+    if (annal__checkpoint_events(&store->events, &why) < 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", why.message);
     return ANNAL_OK;
 }

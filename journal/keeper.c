@@ -109,7 +109,8 @@ static void commit_batches(annal_store *store, int64_t now_us)
     bool due = is_batch_due(store, now_us);
     pthread_mutex_unlock(&store->commit.lock);
     if (due)
-        complain(store, "commit a batch of events", annal__commit_flush(store, &err), &err);
+        complain(store, "commit a batch of events", annal__commit_flush(&store->commit, &err),
+                 &err);
 }
 
 /* Checkpoint if an epoch needs it, or if the log was not checkpointed for QUIET_US without appends
@@ -122,13 +123,13 @@ static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, anna
     bool written = !store->commit.failed && store->commit.durable > keeper->rotated_group;
     uint64_t group = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);
-    annal_status status = full > 0 ? annal__checkpoint_epoch(store, full, err) : ANNAL_OK;
+    annal_status status = full > 0 ? annal__checkpoint_epoch(&store->commit, full, err) : ANNAL_OK;
     if (!written)
         keeper->rotated_us = now_us;
     if (status == ANNAL_OK && written &&
-        (now_us - atomic_load(&store->appended_us) >= QUIET_US ||
+        (now_us - atomic_load(&store->sessions.appended_us) >= QUIET_US ||
          now_us - keeper->rotated_us >= ROTATE_US)) {
-        status = annal__commit_rotate(store, err);
+        status = annal__commit_rotate(&store->commit, err);
         keeper->rotated_us = now_us;
         if (status == ANNAL_OK)
             keeper->rotated_group = group;
@@ -149,9 +150,10 @@ static void tend_log(annal_store *store, int64_t now_us)
     annal_status status = ANNAL_OK;
     bool late = atomic_load(&store->sessions.late) > 0;
     if (late)
-        status = annal__commit_catch_up(store, &err);
+        status = annal__commit_catch_up(&store->commit, &err);
     if (status == ANNAL_OK && !late)
-        complain(store, "create a larger commit log", annal__commit_grow(store, &err), &err);
+        complain(store, "create a larger commit log", annal__commit_grow(&store->commit, &err),
+                 &err);
     if (status == ANNAL_OK)
         status = checkpoint_when_due(store, now_us, &err);
     keeper->retry_us = status < 0 ? now_us + RETRY_US : 0;
@@ -169,7 +171,7 @@ static void wipe_when_asked(annal_store *store, int64_t now_us)
     if (now_us < keeper->retry_us || !annal__held_is_to_wipe(&store->own_log.held, &wanted) ||
         annal__commit_check(&store->commit, NULL) < 0)
         return;
-    annal_status status = annal__commit_wipe(store, &err);
+    annal_status status = annal__commit_wipe(&store->commit, &err);
     if (status == ANNAL_OK)
         annal__held_wiped(&store->own_log.held, wanted);
     else
@@ -217,7 +219,7 @@ static int64_t task_due(const annal_store *store, struct task_state *state, int6
     const annal__keeper_task *task = &state->task;
     if (state->latest_us == 0)
         state->latest_us = now_us + (int64_t)task->latest_ms * 1000;
-    int64_t quiet_us = atomic_load(&store->appended_us) + (int64_t)task->quiet_ms * 1000;
+    int64_t quiet_us = atomic_load(&store->sessions.appended_us) + (int64_t)task->quiet_ms * 1000;
     int64_t due_us = quiet_us < state->latest_us ? quiet_us : state->latest_us;
     return task->quiet_ms == 0 || due_us < state->due_us ? state->due_us : due_us;
 }
@@ -253,7 +255,7 @@ static int64_t next_due(annal_store *store, bool *out_idle)
         earlier(&wake_us, commit->current->first_us + (int64_t)store->batch_ms * 1000);
     int64_t log_us = wake_us;
     if (!commit->failed && !idle) {
-        earlier(&log_us, atomic_load(&store->appended_us) + QUIET_US);
+        earlier(&log_us, atomic_load(&store->sessions.appended_us) + QUIET_US);
         earlier(&log_us, keeper->rotated_us + ROTATE_US);
     }
     bool to_wipe = atomic_load(&keeper->alarm.wakeup_word) != &keeper->alarm.local_word &&
@@ -333,18 +335,18 @@ annal_status annal__keeper_start(annal_store *store, annal_error *err)
     if (failed != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start the background thread of store %s: %s",
                            store->context.path, strerror(failed));
-    store->keeper.running = true;
+    store->keeper.alarm.running = true;
     return ANNAL_OK;
 }
 
 void annal__keeper_stop(annal_store *store)
 {
-    if (!store->keeper.running)
+    if (!store->keeper.alarm.running)
         return;
     atomic_store(&store->keeper.is_stopping, true);
     annal__keeper_wake(&store->keeper.alarm);
     pthread_join(store->keeper.thread, NULL);
-    store->keeper.running = false;
+    store->keeper.alarm.running = false;
 }
 
 annal_status annal_keep(annal_store *store, annal_error *err)

@@ -25,7 +25,6 @@ struct task_state {
 
 struct keeper {
     pthread_t thread;
-    bool running;
     _Atomic bool is_stopping;
     struct keeper_alarm alarm;
     pthread_mutex_t round; /* held during a round; guards the members below */

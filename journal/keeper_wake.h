@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct keeper_alarm {
+    bool running; /* whether there is a keeper */
     /* whether the keeper may sleep for long, so that an append must wake it */
     _Atomic bool idle;
     /* futex on which the keeper sleeps until this process has a slot */

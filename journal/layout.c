@@ -98,11 +98,12 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
 annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err)
 {
     struct io_space space;
-    if (store->context.io->space(store->context.io->arg, store->events_dir, &space) < 0)
+    if (store->context.io->space(store->context.io->arg, store->events.fd, &space) < 0)
         return annal__fail_errno(err, "cannot examine the filesystem of %s", store->context.path);
-    if (store->keep_free_bytes == 0) {
+    if (store->events.keep_free_bytes == 0) {
         uint64_t part = space.total_bytes / FREE_RESERVE_PART;
-        store->keep_free_bytes = part > 0 && part < FREE_RESERVE_BYTES ? part : FREE_RESERVE_BYTES;
+        store->events.keep_free_bytes =
+            part > 0 && part < FREE_RESERVE_BYTES ? part : FREE_RESERVE_BYTES;
     }
     if (store->context.read_only || store->unsafe_filesystem)
         return ANNAL_OK;
@@ -177,9 +178,9 @@ annal_status annal__layout_open_events(annal_store *store, annal_error *err)
     struct buf path = {0};
     annal_status status = annal__context_path(&store->context, &path, "events", "", err);
     if (status == ANNAL_OK) {
-        store->events_dir =
+        store->events.fd =
             store->context.io->open(store->context.io->arg, path.ptr, O_RDONLY | O_DIRECTORY, 0);
-        if (store->events_dir < 0)
+        if (store->events.fd < 0)
             status = annal__fail_errno(err, "cannot open %s", path.ptr);
     }
     annal__buf_done(&path);

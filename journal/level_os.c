@@ -5,7 +5,6 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/session_file.h"
-#include "journal/store.h"
 
 /* Maximum number of a session's bytes of level os that annal_sync() writes to the log; for more
  * bytes, syncing the journal is cheaper. */
@@ -22,7 +21,7 @@ struct direct {
 };
 
 struct sync {
-    annal_store *store;
+    struct commit *commit;
     struct direct *direct;
     struct session **files; /* sessions of `direct` whose journals must be synced */
     size_t count;
@@ -37,7 +36,7 @@ struct sync {
  * level os that are not durable; with `mark`, it ends with a mark: the journal may contain events
  * of level os after it. ANNAL_END: the group is full.
  */
-static annal_status say(annal_store *store, struct session *session, bool carry, bool mark,
+static annal_status say(struct commit *commit, struct session *session, bool carry, bool mark,
                         struct group **out_group, annal_error *err)
 {
     uint64_t first_seq = session->loose.len > 0 ? session->loose_first_seq : session->seq + 1;
@@ -54,7 +53,7 @@ static annal_status say(annal_store *store, struct session *session, bool carry,
         header = annal__buf_slice(&session->header);
     if (carry)
         loose = annal__buf_slice(&session->loose);
-    annal_status status = annal__commit_add(store, &record, header, loose, (annal_slice){NULL, 0},
+    annal_status status = annal__commit_add(commit, &record, header, loose, (annal_slice){NULL, 0},
                                             0, 0, false, out_group, err);
     if (status != ANNAL_OK)
         return status;
@@ -67,19 +66,19 @@ static annal_status say(annal_store *store, struct session *session, bool carry,
         session->logged_h = session->h;
     }
     if (session->loose.len == 0)
-        annal__session_set_loose(store, session, false);
+        annal__session_set_loose(commit->sessions, session, false);
     return ANNAL_OK;
 }
 
-annal_status annal__level_os_mark(annal_store *store, struct session *session, annal_error *err)
+annal_status annal__level_os_mark(struct commit *commit, struct session *session, annal_error *err)
 {
     struct group *group = NULL;
-    annal_status status = say(store, session, false, true, &group, err);
+    annal_status status = say(commit, session, false, true, &group, err);
     if (status != ANNAL_OK)
         return status;
     pthread_mutex_unlock(&session->lock);
     annal_error failure;
-    status = annal__commit_wait(store, group, session, &failure);
+    status = annal__commit_wait(commit, group, session, &failure);
     /* the mark may be in the log, but no event was written after it, so nothing is lost */
     if (status == ANNAL_ERR_UNKNOWN)
         status = annal__fail(err, ANNAL_ERR_CLOSED,
@@ -91,27 +90,27 @@ annal_status annal__level_os_mark(annal_store *store, struct session *session, a
     return status;
 }
 
-bool annal__level_os_has_mark(annal_store *store, const struct session *session)
+bool annal__level_os_has_mark(struct commit *commit, const struct session *session)
 {
-    pthread_mutex_lock(&store->commit.lock);
-    bool has = session->mark_group > store->commit.rotated;
-    pthread_mutex_unlock(&store->commit.lock);
+    pthread_mutex_lock(&commit->lock);
+    bool has = session->mark_group > commit->rotated;
+    pthread_mutex_unlock(&commit->lock);
     return has;
 }
 
-annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err)
+annal_status annal__level_os_end(struct commit *commit, struct session *session, annal_error *err)
 {
     struct group *group = NULL;
-    annal_status status = annal__session_sync(store, session, err);
+    annal_status status = annal__session_sync(commit->sessions, session, err);
     if (status == ANNAL_OK)
-        status = say(store, session, false, false, &group, err);
+        status = say(commit, session, false, false, &group, err);
     if (status < 0)
         return status;
     pthread_mutex_unlock(&session->lock);
     if (status == ANNAL_OK)
-        status = annal__commit_wait(store, group, session, err);
+        status = annal__commit_wait(commit, group, session, err);
     else
-        status = annal__commit_make_room(store, err);
+        status = annal__commit_make_room(commit, err);
     pthread_mutex_lock(&session->lock);
     return status;
 }
@@ -120,9 +119,9 @@ annal_status annal__level_os_end(annal_store *store, struct session *session, an
 
 /* Return whether the session has bytes that annal_sync() must make durable. The caller holds the
  * session's lock. */
-static bool is_loose(const annal_store *store, const struct session *session)
+static bool is_loose(const struct commit *commit, const struct session *session)
 {
-    return session->state == SESSION_OWNED && annal__session_is_loose(store, session);
+    return session->state == SESSION_OWNED && annal__session_is_loose(commit->sessions, session);
 }
 
 /* Return whether another thread is releasing the session, which syncs its journal. */
@@ -131,29 +130,29 @@ static bool is_being_synced(const struct session *session)
     return session->state == SESSION_BUSY && session->loose.len > 0;
 }
 
-static annal_status say_and_leave(annal_store *store, struct session *session, bool carry,
+static annal_status say_and_leave(struct commit *commit, struct session *session, bool carry,
                                   annal_error *err)
 {
     struct group *group = NULL;
-    annal_status status = say(store, session, carry, true, &group, err);
+    annal_status status = say(commit, session, carry, true, &group, err);
     if (status == ANNAL_OK)
-        annal__commit_leave(&store->commit, group);
+        annal__commit_leave(commit, group);
     return status;
 }
 
 static annal_status carry_if_few(void *arg, struct session *session, annal_error *err)
 {
-    annal_store *store = arg;
+    struct commit *commit = arg;
     annal_status status;
     do {
         pthread_mutex_lock(&session->lock);
         while (is_being_synced(session))
             pthread_cond_wait(&session->moved, &session->lock);
-        bool few = is_loose(store, session) && !session->refused && session->loose.len > 0 &&
+        bool few = is_loose(commit, session) && !session->refused && session->loose.len > 0 &&
                    session->loose.len <= CARRIED_BYTES_MAX;
-        status = few ? say_and_leave(store, session, true, err) : ANNAL_OK;
+        status = few ? say_and_leave(commit, session, true, err) : ANNAL_OK;
         pthread_mutex_unlock(&session->lock);
-        if (status == ANNAL_END && (status = annal__commit_make_room(store, err)) == ANNAL_OK)
+        if (status == ANNAL_END && (status = annal__commit_make_room(commit, err)) == ANNAL_OK)
             status = ANNAL_END;
     } while (status == ANNAL_END);
     return status;
@@ -181,7 +180,7 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     struct sync *sync = arg;
     annal_status status = ANNAL_OK;
     pthread_mutex_lock(&session->lock);
-    bool loose = is_loose(sync->store, session);
+    bool loose = is_loose(sync->commit, session);
     sync->missed =
         /* a session that is being released is examined later: this thread must not wait for it,
          * because it holds checkpoint_lock */
@@ -246,53 +245,53 @@ static annal_status mark_behind(struct sync *sync, annal_error *err)
     for (size_t i = 0; i < sync->count && status >= 0;) {
         struct session *session = sync->direct[i].session;
         pthread_mutex_lock(&session->lock);
-        status = is_loose(sync->store, session) ? say_and_leave(sync->store, session, false, err)
-                                                : ANNAL_OK;
+        status = is_loose(sync->commit, session) ? say_and_leave(sync->commit, session, false, err)
+                                                 : ANNAL_OK;
         pthread_mutex_unlock(&session->lock);
         if (status == ANNAL_OK)
             i++;
         else if (status == ANNAL_END)
-            status = annal__commit_make_room(sync->store, err);
+            status = annal__commit_make_room(sync->commit, err);
     }
     return status;
 }
 
 /* Sync the journals of sessions with many bytes of level os, and then add marks after the synced
  * bytes to the log. *out_missed: another thread was releasing a session, so call this again. */
-static annal_status sync_directly(annal_store *store, bool *out_missed, annal_error *err)
+static annal_status sync_directly(struct commit *commit, bool *out_missed, annal_error *err)
 {
-    struct sync sync = {.store = store};
-    pthread_mutex_lock(&store->checkpoint_lock);
-    annal_status status = annal__session_each(&store->sessions, collect, &sync, err);
+    struct sync sync = {.commit = commit};
+    pthread_mutex_lock(&commit->checkpoint_lock);
+    annal_status status = annal__session_each(commit->sessions, collect, &sync, err);
     if (status == ANNAL_OK)
-        status = annal__checkpoint_journals(store, sync.files, sync.file_count, err);
+        status = annal__checkpoint_journals(commit, sync.files, sync.file_count, err);
     /* Sync the directory events/ before put_back(), which frees the bytes that are durable now. */
     if (status == ANNAL_OK)
-        status = annal__checkpoint_events(store, err);
+        status = annal__checkpoint_events(commit->sessions->events, err);
     put_back(&sync, status == ANNAL_OK);
-    pthread_mutex_unlock(&store->checkpoint_lock);
+    pthread_mutex_unlock(&commit->checkpoint_lock);
     if (status == ANNAL_OK)
         status = mark_behind(&sync, err);
     if (status == ANNAL_OK && sync.count > 0)
-        status = annal__commit_flush(store, err);
+        status = annal__commit_flush(commit, err);
     *out_missed = sync.missed;
     annal__free(sync.direct);
     annal__free(sync.files);
     return status;
 }
 
-annal_status annal__level_os_sync(annal_store *store, annal_error *err)
+annal_status annal__level_os_sync(struct commit *commit, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     bool missed;
     do {
         missed = false;
-        if (atomic_load(&store->sessions.loose) > 0)
-            status = annal__session_each(&store->sessions, carry_if_few, store, err);
+        if (atomic_load(&commit->sessions->loose) > 0)
+            status = annal__session_each(commit->sessions, carry_if_few, commit, err);
         if (status == ANNAL_OK)
-            status = annal__commit_flush(store, err);
-        if (status == ANNAL_OK && atomic_load(&store->sessions.loose) > 0)
-            status = sync_directly(store, &missed, err);
+            status = annal__commit_flush(commit, err);
+        if (status == ANNAL_OK && atomic_load(&commit->sessions->loose) > 0)
+            status = sync_directly(commit, &missed, err);
     } while (status == ANNAL_OK && missed);
     return status;
 }

@@ -29,7 +29,7 @@
 #ifndef JOURNAL_LEVEL_OS_H
 #define JOURNAL_LEVEL_OS_H
 
-#include "journal/session.h"
+#include "journal/commit.h"
 
 /*
  * Write a mark to the log (the session's journal may contain events of level os after it), and wait
@@ -37,18 +37,18 @@
  * between, so the session may have changed. ANNAL_END: the current group is full, and nothing was
  * done.
  */
-annal_status annal__level_os_mark(annal_store *store, struct session *session, annal_error *err);
+annal_status annal__level_os_mark(struct commit *commit, struct session *session, annal_error *err);
 
 /* Return whether the log may still contain a mark of this session (rule 5). The caller holds the
  * session's lock. */
-bool annal__level_os_has_mark(annal_store *store, const struct session *session);
+bool annal__level_os_has_mark(struct commit *commit, const struct session *session);
 
 /* Sync the journal and write an end mark, and wait until the end mark is durable (rule 5). The
  * session's state is SESSION_BUSY. Locks and ANNAL_END as for annal__level_os_mark(). */
-annal_status annal__level_os_end(annal_store *store, struct session *session, annal_error *err);
+annal_status annal__level_os_end(struct commit *commit, struct session *session, annal_error *err);
 
 /* Make the events of level os of all sessions durable, and wait until all groups are in their
  * journals (rule 4). */
-annal_status annal__level_os_sync(annal_store *store, annal_error *err);
+annal_status annal__level_os_sync(struct commit *commit, annal_error *err);
 
 #endif

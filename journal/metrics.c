@@ -4,6 +4,7 @@
 #include "journal/context.h"
 #include "journal/sys/metrics.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -114,6 +115,17 @@ void annal__metrics_synced(struct metrics *metrics, enum histogram histogram, in
                        "a sync of %s took %" PRId64 " ms: the disk is busy or failing",
                        histogram == HISTOGRAM_SYNC_US ? "the commit log" : "a journal",
                        took_us / 1000);
+}
+
+int annal__metrics_fdatasync(struct metrics *metrics, int fd)
+{
+    const struct io *io = metrics->context->io;
+    int64_t begun_us = annal__context_now_us(metrics->context);
+    int result = io->fdatasync(io->arg, fd);
+    int why = errno;
+    annal__metrics_synced(metrics, HISTOGRAM_JOURNAL_SYNC_US, begun_us);
+    errno = why;
+    return result;
 }
 
 /* ---- The shared block ---- */

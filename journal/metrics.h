@@ -83,6 +83,9 @@ void annal__metrics_record(struct metrics *metrics, enum histogram histogram, ui
  * warn if it took longer than a second. */
 void annal__metrics_synced(struct metrics *metrics, enum histogram histogram, int64_t begun_us);
 
+/* Sync a journal, and count and measure the sync. Return 0, or -1 and set errno. */
+int annal__metrics_fdatasync(struct metrics *metrics, int fd);
+
 /* Read the counters: annal_store_metrics_get(). */
 void annal__metrics_read(const struct metrics *metrics, annal_metrics_of of,
                          annal_metrics *out_metrics);

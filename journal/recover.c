@@ -9,9 +9,7 @@
 #include "journal/log_void.h"
 #include "journal/replace_tombstone.h"
 #include "journal/scan.h"
-#include "journal/store.h"
 #include "journal/store_journal.h"
-#include "journal/sys/say.h"
 #include "journal/torn_tail.h"
 
 #include <errno.h>
@@ -43,7 +41,7 @@ struct target {
 };
 
 struct redo {
-    annal_store *store;
+    struct session_table *sessions;
     struct log *log;
     struct held *held;
     struct target *buckets[TARGET_BUCKETS];
@@ -67,7 +65,7 @@ static void close_target(struct redo *redo, struct target *target)
 {
     if (target->fd < 0)
         return;
-    redo->store->context.io->close(redo->store->context.io->arg, target->fd);
+    redo->sessions->context->io->close(redo->sessions->context->io->arg, target->fd);
     target->fd = -1;
     redo->open--;
 }
@@ -95,7 +93,7 @@ static void stop_target(struct redo *redo, struct target *target, const char *wh
                 target->session, offset, why);
     /* warn; a process that recovers from its own log warns once (failure.c), not at each attempt */
     if (!redo->own)
-        annal__say(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
+        annal__context_say(redo->sessions->context, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
     target->reason = annal__zalloc(sizeof *target->reason);
     if (target->reason != NULL)
@@ -120,7 +118,7 @@ static void sync_targets(struct redo *redo)
             annal_error failure;
             atomic_fetch_add(&redo->held->header->redo_moved, 1);
             if (target->fd < 0 || target->stopped ||
-                annal__store_fdatasync(redo->store, target->fd) == 0)
+                annal__metrics_fdatasync(redo->sessions->metrics, target->fd) == 0)
                 continue;
             annal__fail_errno(&failure, "cannot sync the journal of session '%s'", target->session);
             stop_target(redo, target, failure.message, 0);
@@ -132,7 +130,7 @@ static void sync_targets(struct redo *redo)
  * more sessions than this process may open in addition to its own. */
 static void make_room(struct redo *redo)
 {
-    if (redo->open < redo->store->sessions.descriptors_max / 2)
+    if (redo->open < redo->sessions->descriptors_max / 2)
         return;
     sync_targets(redo);
     for (size_t i = 0; i < TARGET_BUCKETS; i++) {
@@ -146,12 +144,12 @@ static void make_room(struct redo *redo)
 static annal_status find_journal(const struct redo *redo, struct target *target, struct buf *path,
                                  annal_error *err)
 {
-    const struct io *io = redo->store->context.io;
+    const struct io *io = redo->sessions->context->io;
     const struct codec *found = NULL;
     struct stat file = {0};
     annal_slice session = annal_slice_of(target->session);
     annal_status status =
-        annal__store_journal_find(&redo->store->context, session, path, &found, err);
+        annal__store_journal_find(redo->sessions->context, session, path, &found, err);
     if (status < 0)
         return status;
     if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
@@ -160,7 +158,7 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
         found = NULL; /* an empty file does not determine the format of the journal */
     if (found != NULL)
         target->codec = found;
-    return annal__context_journal_path(&redo->store->context, session, target->codec, path, err);
+    return annal__context_journal_path(redo->sessions->context, session, target->codec, path, err);
 }
 
 /* Open the journal of a target. fd stays -1 if the journal does not exist; if it cannot be opened
@@ -169,7 +167,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
                                  annal_error *err)
 {
     struct buf path = {0};
-    const struct io *io = redo->store->context.io;
+    const struct io *io = redo->sessions->context->io;
     annal_error failure = {0};
     make_room(redo);
     annal_status status = find_journal(redo, target, &path, &failure);
@@ -221,7 +219,7 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
                                  annal_error *err)
 {
     char bytes[FRAME_ENVELOPE_BYTES];
-    const struct io *io = redo->store->context.io;
+    const struct io *io = redo->sessions->context->io;
     ssize_t got = annal__io_read_full(io, target->fd, bytes, sizeof bytes, 0);
     if (got < 0)
         return annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
@@ -237,7 +235,7 @@ static annal_status compare_file(const struct redo *redo, const struct target *t
 static annal_status is_gone(const struct redo *redo, const struct record *record, bool *out_gone,
                             annal_error *err)
 {
-    return annal__replace_is_gone(&redo->store->context, record->session,
+    return annal__replace_is_gone(redo->sessions->context, record->session,
                                   annal__codec_of(record->format), record->file, out_gone, err);
 }
 
@@ -253,7 +251,7 @@ static const char *refuse_create(const struct redo *redo, const struct target *t
     if (!redo->own)
         return NULL;
     struct session *session =
-        annal__session_get(&redo->store->sessions, annal_slice_of(target->session), NULL);
+        annal__session_get(redo->sessions, annal_slice_of(target->session), NULL);
     if (session == NULL)
         return "out of memory";
     pthread_mutex_lock(&session->lock);
@@ -263,7 +261,8 @@ static const char *refuse_create(const struct redo *redo, const struct target *t
         return target->fd < 0 ? "its journal is missing" : NULL;
     if (target->fd < 0)
         return NULL;
-    ssize_t got = annal__io_read_full(redo->store->context.io, target->fd, there, sizeof there, 0);
+    ssize_t got =
+        annal__io_read_full(redo->sessions->context->io, target->fd, there, sizeof there, 0);
     size_t len = got < 0 ? 0 : (size_t)got;
     if (got < 0 || memcmp(there, bytes.ptr, len < bytes.len ? len : bytes.len) != 0)
         return "another program created a journal there";
@@ -273,7 +272,7 @@ static const char *refuse_create(const struct redo *redo, const struct target *t
 static annal_status redo_create(struct redo *redo, struct target *target,
                                 const struct record *record, annal_slice bytes, annal_error *err)
 {
-    const struct io *io = redo->store->context.io;
+    const struct io *io = redo->sessions->context->io;
     const struct codec *codec = annal__codec_of(record->format);
     annal_status status = ANNAL_OK;
     struct stat file;
@@ -295,7 +294,7 @@ static annal_status redo_create(struct redo *redo, struct target *target,
         status = open_journal(redo, target, O_CREAT, err);
         if (status < 0 || target->stopped)
             return status;
-        atomic_store(&redo->store->events_dirty, true);
+        atomic_store(&redo->sessions->events->dirty, true);
     }
     target->loose = false; /* the mark of an earlier record belonged to another journal */
     /* Write the header, unless the file has a valid header, or the record's journal was deleted:
@@ -320,7 +319,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
                                   const struct record *record, annal_slice bytes,
                                   enum place *out_place, annal_error *err)
 {
-    const struct io *io = redo->store->context.io;
+    const struct io *io = redo->sessions->context->io;
     const struct codec *codec = target->codec;
     char end[FRAME_TRAILER_BYTES_MAX];
     annal_slice before = {end, codec->trailer_bytes};
@@ -408,7 +407,7 @@ static annal_status check_record(struct redo *redo, struct target *target,
 static annal_status redo_bytes(struct redo *redo, struct target *target,
                                const struct record *record, annal_slice bytes, annal_error *err)
 {
-    const struct io *io = redo->store->context.io;
+    const struct io *io = redo->sessions->context->io;
     bool fits;
     annal_status status = check_record(redo, target, record, bytes, &fits, err);
     if (status < 0 || !fits)
@@ -427,7 +426,7 @@ static annal_status redo_bytes(struct redo *redo, struct target *target,
  * released the session: then its journal is complete and synced. */
 static bool is_needed(const struct redo *redo, annal_slice session)
 {
-    return redo->late_only ? annal__failure_is_late(&redo->store->sessions, session)
+    return redo->late_only ? annal__failure_is_late(redo->sessions, session)
                            : annal__held_find(redo->held, session) >= 0;
 }
 
@@ -467,7 +466,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
             *err = failure;
         }
     }
-    annal__metrics_add(&redo->store->metrics, METRIC_RECOVERED_GROUPS, 1);
+    annal__metrics_add(redo->sessions->metrics, METRIC_RECOVERED_GROUPS, 1);
     return status;
 }
 
@@ -539,7 +538,7 @@ static annal_status hold_all(struct redo *redo, const struct stat *log, const st
     if (status == ANNAL_OK && annal__log_lost(redo->log, walk->groups, walk->count, &lost))
         status = annal__log_lost_names(redo->log, hold_named, redo, err);
     if (status == ANNAL_OK)
-        annal__held_bind(redo->held, redo->store->context.boot, log);
+        annal__held_bind(redo->held, redo->sessions->context->boot, log);
     return status;
 }
 
@@ -553,7 +552,7 @@ static annal_status stop_unless_proven(struct redo *redo, annal_slice session, u
     if (status < 0 || target->stopped || target->skipped || target->redone > lost)
         return status;
     if (target->fd >= 0 &&
-        redo->store->context.io->fstat(redo->store->context.io->arg, target->fd, &file) < 0)
+        redo->sessions->context->io->fstat(redo->sessions->context->io->arg, target->fd, &file) < 0)
         return annal__fail_errno(err, "cannot examine the journal of session '%s'",
                                  target->session);
     snprintf(why, sizeof why, "group %" PRIu64 " is damaged; it may have contained the next events",
@@ -570,9 +569,10 @@ static annal_status stop_unproven(struct redo *redo, const struct walk *walk, an
     annal_status status = ANNAL_OK;
     if (!annal__log_lost(redo->log, walk->groups, walk->count, &lost))
         return ANNAL_OK;
-    annal__say(redo->store, ANNAL_LOG_WARNING,
-               "group %" PRIu64 " of commit log %s is damaged: acknowledged events may be lost",
-               lost, redo->log->path);
+    annal__context_say(redo->sessions->context, ANNAL_LOG_WARNING,
+                       "group %" PRIu64
+                       " of commit log %s is damaged: acknowledged events may be lost",
+                       lost, redo->log->path);
     for (uint32_t i = 0; i < annal__held_entries(redo->held) && status == ANNAL_OK; i++) {
         const struct held_entry *entry = annal__held_entry(redo->held, i);
         if (atomic_load(&entry->hash) != 0)
@@ -599,12 +599,12 @@ static annal_status open_loose(struct redo *redo, annal_error *err)
 static annal_status find_loose_end(const struct redo *redo, const struct target *target,
                                    uint64_t *out_end, annal_error *err)
 {
-    const struct io *io = redo->store->context.io;
+    const struct io *io = redo->sessions->context->io;
     struct buf path = {0};
     struct scan scan = {.fd = -1};
     annal_event event;
     annal_status status = annal__context_journal_path(
-        &redo->store->context, annal_slice_of(target->session), target->codec, &path, err);
+        redo->sessions->context, annal_slice_of(target->session), target->codec, &path, err);
     if (status < 0)
         goto done;
     int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
@@ -641,11 +641,11 @@ static annal_status cut_loose_tail(struct redo *redo, struct target *target, ann
     annal_error failure;
     status = find_loose_end(redo, target, &end, &failure);
     if (status == ANNAL_OK &&
-        redo->store->context.io->fstat(redo->store->context.io->arg, target->fd, &file) < 0)
+        redo->sessions->context->io->fstat(redo->sessions->context->io->arg, target->fd, &file) < 0)
         status = annal__fail_errno(&failure, "cannot examine the journal of session '%s'",
                                    target->session);
     if (status == ANNAL_OK && end < (uint64_t)file.st_size)
-        status = annal__torn_cut(redo->store, annal_slice_of(target->session), target->fd, end,
+        status = annal__torn_cut(redo->sessions, annal_slice_of(target->session), target->fd, end,
                                  (uint64_t)file.st_size, &failure);
     if (status == ANNAL_ERR_IO) {
         stop_target(redo, target, failure.message, target->loose_offset);
@@ -714,7 +714,7 @@ static void keep_stopped(struct redo *redo)
 /* Write the needed records to their journals, and sync all these journals and events/. */
 static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_error *err)
 {
-    annal_store *store = redo->store;
+    struct session_table *sessions = redo->sessions;
     annal_status status = each_group(redo, walk, redo_group, err);
     if (status == ANNAL_OK && !redo->own)
         status = stop_unproven(redo, walk, err);
@@ -725,9 +725,9 @@ static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_e
     if (status < 0)
         return status;
     sync_targets(redo);
-    atomic_store(&store->events_dirty, true); /* a killed owner may have created journals */
-    if (annal__store_sync_events(store) < 0)
-        return annal__fail_errno(err, "cannot sync directory %s/events", store->context.path);
+    atomic_store(&sessions->events->dirty, true); /* a killed owner may have created journals */
+    if (annal__events_dir_sync(sessions->events) < 0)
+        return annal__fail_errno(err, "cannot sync directory %s/events", sessions->context->path);
     return ANNAL_OK;
 }
 
@@ -735,18 +735,18 @@ static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_e
  * the disk is read (rule 2). */
 static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_error *err)
 {
-    annal_store *store = redo->store;
+    struct session_table *sessions = redo->sessions;
     struct stat file;
-    if (store->context.io->fstat(store->context.io->arg, redo->log->fd, &file) < 0)
+    if (sessions->context->io->fstat(sessions->context->io->arg, redo->log->fd, &file) < 0)
         return annal__fail_errno(err, "cannot examine %s", redo->log->path);
-    bool held = annal__held_is_for(redo->held, store->context.boot, &file);
+    bool held = annal__held_is_for(redo->held, sessions->context->boot, &file);
     /* mark the held list, so that other processes see at once that this process only recovers the
      * log */
     if (held)
         atomic_store(&redo->held->header->state, HELD_REDONE);
-    (void)annal__store_fdatasync(store, redo->log->fd);
-    (void)store->context.io->drop_cache(store->context.io->arg, redo->log->fd);
-    annal__metrics_add(&store->metrics, METRIC_RECOVERIES, 1);
+    (void)annal__metrics_fdatasync(sessions->metrics, redo->log->fd);
+    (void)sessions->context->io->drop_cache(sessions->context->io->arg, redo->log->fd);
+    annal__metrics_add(sessions->metrics, METRIC_RECOVERIES, 1);
     redo->log->steps = &redo->held->header->redo_moved;
     annal_status status = annal__log_void_find_groups(redo->log, &out_walk->groups,
                                                       &out_walk->count, &out_walk->is_void, err);
@@ -757,14 +757,14 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     return status;
 }
 
-annal_status annal__recover(annal_store *store, struct log *log, struct held *held, bool *out_void,
-                            annal_error *err)
+annal_status annal__recover(struct session_table *sessions, struct log *log, struct held *held,
+                            bool *out_void, annal_error *err)
 {
     struct redo *redo = annal__zalloc(sizeof *redo);
     struct walk walk = {0};
     if (redo == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "recover a commit log: out of memory");
-    redo->store = store;
+    redo->sessions = sessions;
     redo->log = log;
     redo->held = held;
     annal_status status = look_at_log(redo, &walk, err);
@@ -783,7 +783,7 @@ annal_status annal__recover(annal_store *store, struct log *log, struct held *he
     *out_void = walk.is_void;
 
 done:
-    annal__wakeup_announce_all(&store->wakeup);
+    annal__wakeup_announce_all(sessions->wakeup);
     free_targets(redo);
     annal__free(walk.groups);
     annal__free(redo);
@@ -799,7 +799,7 @@ static void report(const struct redo *redo, redo_done_fn done, void *arg)
     for (size_t i = 0; i < TARGET_BUCKETS; i++) {
         for (struct target *target = redo->buckets[i]; target != NULL; target = target->next) {
             struct session *session =
-                annal__session_get(&redo->store->sessions, annal_slice_of(target->session), NULL);
+                annal__session_get(redo->sessions, annal_slice_of(target->session), NULL);
             if (session != NULL)
                 done(arg, session, target->skipped ? &replaced : target->reason);
         }
@@ -822,16 +822,16 @@ static annal_status check_own(const struct log *log, const struct walk *walk, an
                        log->path);
 }
 
-annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t released,
+annal_status annal__recover_redo_own(struct session_table *sessions, bool all, uint64_t released,
                                      redo_done_fn done, void *arg, annal_error *err)
 {
     struct redo *redo = annal__zalloc(sizeof *redo);
     struct walk walk = {0};
     if (redo == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "write journals again: out of memory");
-    redo->store = store;
-    redo->log = &store->own_log.log;
-    redo->held = &store->own_log.held;
+    redo->sessions = sessions;
+    redo->log = &sessions->own_log->log;
+    redo->held = &sessions->own_log->held;
     redo->own = true;
     redo->late_only = !all;
     annal_status status = annal__log_find_groups(redo->log, &walk.groups, &walk.count, err);
@@ -845,7 +845,7 @@ annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t rele
         status = redo_all(redo, &walk, err);
     if (status == ANNAL_OK)
         report(redo, done, arg);
-    annal__wakeup_announce_all(&store->wakeup);
+    annal__wakeup_announce_all(sessions->wakeup);
     free_targets(redo);
     annal__free(walk.groups);
     annal__free(redo);

@@ -41,8 +41,8 @@
  * is needed any more, and the slot is empty; with *out_void the log has a void file, and must be
  * removed. ANNAL_ERR_CORRUPT: the recovery of a session was stopped; the message names the first.
  */
-annal_status annal__recover(annal_store *store, struct log *log, struct held *held, bool *out_void,
-                            annal_error *err);
+annal_status annal__recover(struct session_table *sessions, struct log *log, struct held *held,
+                            bool *out_void, annal_error *err);
 
 /* Receives the result for a session (rule 9). why is NULL if the session's journal contains all
  * events of the session that are in the log, synced. */
@@ -54,7 +54,7 @@ typedef void (*redo_done_fn)(void *arg, struct session *session, const annal_err
  * for each session that these groups name. Only the leader of this store object (the thread that
  * writes the log) calls this.
  */
-annal_status annal__recover_redo_own(annal_store *store, bool all, uint64_t released,
+annal_status annal__recover_redo_own(struct session_table *sessions, bool all, uint64_t released,
                                      redo_done_fn done, void *arg, annal_error *err);
 
 #endif

@@ -30,9 +30,9 @@ static annal_status put_tombstone(annal_store *store, const char *file, annal_sl
     if (status == ANNAL_OK)
         status = annal__io_make_dir(store->context.io, path.ptr, err);
     /* Another process may have created events/.gone just now, and died before it synced events/. */
-    atomic_store(&store->events_dirty, true);
+    atomic_store(&store->events.dirty, true);
     if (status == ANNAL_OK)
-        status = annal__checkpoint_events(store, err);
+        status = annal__checkpoint_events(&store->events, err);
     if (status == ANNAL_OK)
         status = annal__replace_tombstone_path(&store->context, file, &path, err);
     if (status == ANNAL_OK)
@@ -186,8 +186,8 @@ static annal_status remove_journal(struct change *change, annal_error *err)
         return status;
     if (store->context.io->unlink(store->context.io->arg, change->path.ptr) < 0)
         return annal__fail_errno(err, "cannot delete %s", change->path.ptr);
-    atomic_store(&store->events_dirty, true);
-    return annal__checkpoint_events(store, err);
+    atomic_store(&store->events.dirty, true);
+    return annal__checkpoint_events(&store->events, err);
 }
 
 /* Delete the journal. If this process's held list does not contain the session, keep other
@@ -219,7 +219,7 @@ static annal_status delete_files(struct change *change, annal_store *store, anna
     /* The journal is removed last: after a failure, the session still exists and can be deleted
      * again. */
     if (status == ANNAL_OK)
-        status = annal__torn_forget(store, session, err);
+        status = annal__torn_forget(&store->context, session, err);
     if (status == ANNAL_OK)
         status = annal__lease_forget(store, session, err);
     if (status == ANNAL_OK)

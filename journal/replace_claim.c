@@ -88,7 +88,7 @@ void annal__replace_end(struct change *change)
     pthread_mutex_lock(&session->lock);
     /* so that the tasks of the keeper examine the session again */
     session->changed = atomic_fetch_add(&change->store->sessions.changes, 1) + 1;
-    annal__session_let_go(change->store, session);
+    annal__session_let_go(&change->store->sessions, session);
     pthread_mutex_unlock(&session->lock);
     annal__filelock_drop(&change->store->context, &change->store->structure_lock);
     annal__wakeup_announce_all(&change->store->wakeup);

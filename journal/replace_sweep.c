@@ -159,8 +159,8 @@ static void settle_pair(annal_store *store, annal_slice session)
     if (all && (replaces(&headers[0], &headers[1]) || replaces(&headers[1], &headers[0]))) {
         /* path is now the path of the session's second journal */
         (void)store->context.io->unlink(store->context.io->arg, path.ptr);
-        atomic_store(&store->events_dirty, true);
-        (void)annal__store_sync_events(store);
+        atomic_store(&store->events.dirty, true);
+        (void)annal__events_dir_sync(&store->events);
     }
     for (size_t i = 0; i < CODEC_COUNT; i++)
         annal__buf_done(&frames[i]);

@@ -23,9 +23,12 @@
 #define JOURNAL_SESSION_H
 
 #include "journal/context.h"
+#include "journal/events_dir.h"
 #include "journal/ids.h"
 #include "journal/keeper_wake.h"
 #include "journal/metrics.h"
+#include "journal/slot_log.h"
+#include "journal/wakeup_page.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -156,6 +159,9 @@ struct session_table {
     const struct context *context;
     struct metrics *metrics;
     struct keeper_alarm *alarm;
+    struct wakeup *wakeup;
+    struct events_dir *events;
+    struct own_log *own_log;  /* whose held list names the sessions that this process owns */
     uint32_t descriptors_max; /* number of journals that may be open */
 
     pthread_mutex_t lock;
@@ -170,6 +176,8 @@ struct session_table {
     _Atomic uint32_t loose;
     /* number of sessions whose journal must be written again (failure.h) */
     _Atomic uint32_t late;
+    /* time in us when events were last written to a journal (monotonic) */
+    _Atomic int64_t appended_us;
 };
 
 /* Set the reason why the session refuses appends. The caller holds the session's lock. */

@@ -5,8 +5,6 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/failure_late.h"
-#include "journal/store.h"
-#include "journal/sys/session_trim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,19 +17,19 @@
 
 /* ---- Descriptors ---- */
 
-void annal__session_close_journal(annal_store *store, struct session *session)
+void annal__session_close_journal(struct session_table *sessions, struct session *session)
 {
     if (session->fd < 0)
         return;
-    store->context.io->close(store->context.io->arg, session->fd);
+    sessions->context->io->close(sessions->context->io->arg, session->fd);
     session->fd = -1;
-    pthread_mutex_lock(&store->sessions.lock);
-    store->sessions.open_journals--;
-    pthread_mutex_unlock(&store->sessions.lock);
+    pthread_mutex_lock(&sessions->lock);
+    sessions->open_journals--;
+    pthread_mutex_unlock(&sessions->lock);
 }
 
 struct eviction {
-    annal_store *store;
+    struct session_table *sessions;
     const struct session *keep;
     int64_t used_before_us;
 };
@@ -48,66 +46,67 @@ static annal_status evict(void *arg, struct session *session, annal_error *err)
      */
     if (session->fd >= 0 && session->pending == 0 && !session->in_use &&
         session->used_us <= eviction->used_before_us &&
-        annal__session_sync(eviction->store, session, err) == ANNAL_OK)
-        annal__session_close_journal(eviction->store, session);
+        annal__session_sync(eviction->sessions, session, err) == ANNAL_OK)
+        annal__session_close_journal(eviction->sessions, session);
     pthread_mutex_unlock(&session->lock);
     return ANNAL_OK;
 }
 
-static bool has_room(annal_store *store)
+static bool has_room(struct session_table *sessions)
 {
-    pthread_mutex_lock(&store->sessions.lock);
-    bool room = store->sessions.open_journals < store->sessions.descriptors_max;
-    pthread_mutex_unlock(&store->sessions.lock);
+    pthread_mutex_lock(&sessions->lock);
+    bool room = sessions->open_journals < sessions->descriptors_max;
+    pthread_mutex_unlock(&sessions->lock);
     return room;
 }
 
 /* Close journals of this process that were not used for a second; if too many are still open, close
  * all idle journals except the journal of keep. */
-static annal_status make_room(annal_store *store, const struct session *keep, annal_error *err)
+static annal_status make_room(struct session_table *sessions, const struct session *keep,
+                              annal_error *err)
 {
     static const int64_t ages_us[] = {1000000, 0};
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < 2 && status == ANNAL_OK && !has_room(store); i++) {
-        struct eviction eviction = {store, keep,
-                                    annal__context_now_us(&store->context) - ages_us[i]};
-        status = annal__session_each(&store->sessions, evict, &eviction, err);
+    for (size_t i = 0; i < 2 && status == ANNAL_OK && !has_room(sessions); i++) {
+        struct eviction eviction = {sessions, keep,
+                                    annal__context_now_us(sessions->context) - ages_us[i]};
+        status = annal__session_each(sessions, evict, &eviction, err);
     }
     return status;
 }
 
-annal_status annal__session_open_journal(annal_store *store, struct session *session, bool create,
-                                         bool *out_found, annal_error *err)
+annal_status annal__session_open_journal(struct session_table *sessions, struct session *session,
+                                         bool create, bool *out_found, annal_error *err)
 {
     struct stat file;
-    annal_status status = has_room(store) ? ANNAL_OK : make_room(store, session, err);
+    annal_status status = has_room(sessions) ? ANNAL_OK : make_room(sessions, session, err);
     if (status < 0)
         return status;
-    int fd = store->context.io->open(store->context.io->arg, session->path, O_RDWR, 0);
+    int fd = sessions->context->io->open(sessions->context->io->arg, session->path, O_RDWR, 0);
     *out_found = fd >= 0;
     if (fd < 0 && errno == ENOENT && create) {
-        fd = store->context.io->open(store->context.io->arg, session->path,
-                                     O_RDWR | O_CREAT | O_EXCL, 0660);
-        atomic_store(&store->events_dirty, true);
+        fd = sessions->context->io->open(sessions->context->io->arg, session->path,
+                                         O_RDWR | O_CREAT | O_EXCL, 0660);
+        atomic_store(&sessions->events->dirty, true);
     }
     if (fd < 0 && errno == ENOENT)
         return ANNAL_OK;
-    if (fd < 0 || store->context.io->fstat(store->context.io->arg, fd, &file) < 0) {
+    if (fd < 0 || sessions->context->io->fstat(sessions->context->io->arg, fd, &file) < 0) {
         status = annal__fail_errno(err, "cannot open %s", session->path);
         if (fd >= 0)
-            store->context.io->close(store->context.io->arg, fd);
+            sessions->context->io->close(sessions->context->io->arg, fd);
         return status;
     }
     if (!S_ISREG(file.st_mode)) {
-        store->context.io->close(store->context.io->arg, fd);
+        sessions->context->io->close(sessions->context->io->arg, fd);
         return annal__fail(err, ANNAL_ERR_INVALID, "%s is not a regular file", session->path);
     }
     session->fd = fd;
     session->device = file.st_dev;
     session->inode = file.st_ino;
-    pthread_mutex_lock(&store->sessions.lock);
-    store->sessions.open_journals++;
-    pthread_mutex_unlock(&store->sessions.lock);
+    pthread_mutex_lock(&sessions->lock);
+    sessions->open_journals++;
+    pthread_mutex_unlock(&sessions->lock);
     return ANNAL_OK;
 }
 
@@ -126,12 +125,12 @@ void annal__session_set_codec(struct session *session, const struct codec *codec
     session->codec = codec;
 }
 
-annal_status annal__session_header_new(const annal_store *store, annal_slice session,
+annal_status annal__session_header_new(const struct context *context, annal_slice session,
                                        const struct codec *codec, struct frame_header *out,
                                        struct buf *frame, uint64_t *out_h, annal_error *err)
 {
-    *out = (struct frame_header){
-        .session = session, .created_us = store->context.clock->wall_us(store->context.clock->arg)};
+    *out = (struct frame_header){.session = session,
+                                 .created_us = context->clock->wall_us(context->clock->arg)};
     if (getrandom(out->file, sizeof out->file, 0) != (ssize_t)sizeof out->file)
         return annal__fail_errno(err, "cannot create an id for the journal of session '%.*s'",
                                  ANNAL_FMT(session));
@@ -143,21 +142,21 @@ annal_status annal__session_header_new(const annal_store *store, annal_slice ses
 
 /* Changes the session only after everything else succeeded: otherwise a header of the wrong format
  * could be written later. */
-annal_status annal__session_begin(annal_store *store, struct session *session,
+annal_status annal__session_begin(struct session_table *sessions, struct session *session,
                                   const struct codec *codec, annal_error *err)
 {
     struct frame_header header;
     struct buf frame = {.limit = session->header.limit};
     uint64_t h = 0;
-    annal_status status = annal__session_header_new(store, annal__session_id(session), codec,
-                                                    &header, &frame, &h, err);
+    annal_status status = annal__session_header_new(sessions->context, annal__session_id(session),
+                                                    codec, &header, &frame, &h, err);
     if (status < 0) {
         annal__buf_done(&frame);
         return status;
     }
     if (codec != session->codec) {
         /* if a journal is open, it is an empty journal of the old format */
-        annal__session_close_journal(store, session);
+        annal__session_close_journal(sessions, session);
         annal__session_set_codec(session, codec);
     }
     memcpy(session->file, header.file, sizeof session->file);
@@ -173,20 +172,21 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
 
 /* ---- Bytes of level os ---- */
 
-bool annal__session_is_loose(const annal_store *store, const struct session *session)
+bool annal__session_is_loose(const struct session_table *sessions, const struct session *session)
 {
-    return atomic_load(&annal__held_entry(&store->own_log.held, session->held_index)->loose) != 0;
+    return atomic_load(&annal__held_entry(&sessions->own_log->held, session->held_index)->loose) !=
+           0;
 }
 
-void annal__session_set_loose(annal_store *store, struct session *session, bool loose)
+void annal__session_set_loose(struct session_table *sessions, struct session *session, bool loose)
 {
-    struct held_entry *entry = annal__held_entry(&store->own_log.held, session->held_index);
+    struct held_entry *entry = annal__held_entry(&sessions->own_log->held, session->held_index);
     if (atomic_exchange(&entry->loose, loose ? 1 : 0) == (loose ? 1u : 0u))
         return;
     if (loose)
-        atomic_fetch_add(&store->sessions.loose, 1);
+        atomic_fetch_add(&sessions->loose, 1);
     else
-        atomic_fetch_sub(&store->sessions.loose, 1);
+        atomic_fetch_sub(&sessions->loose, 1);
 }
 
 void annal__session_drop_loose(struct session *session, size_t bytes)
@@ -198,16 +198,17 @@ void annal__session_drop_loose(struct session *session, size_t bytes)
 
 /* ---- Syncing ---- */
 
-annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
+annal_status annal__session_sync(struct session_table *sessions, struct session *session,
+                                 annal_error *err)
 {
     /* wait for a running checkpoint, which changes `dirty` when it has finished */
     annal__session_wait_unused(session);
     annal_error failure = *session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
-        annal__store_fdatasync(store, session->fd) < 0) {
+        annal__metrics_fdatasync(sessions->metrics, session->fd) < 0) {
         annal__fail_errno(&failure, "cannot sync the journal of session '%s'", session->id);
-        annal__failure_set_late(&store->sessions, session, LATE_SYNC, &failure);
+        annal__failure_set_late(sessions, session, LATE_SYNC, &failure);
         late = true;
     }
     if (late) {
@@ -216,7 +217,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
         return failure.status;
     }
     session->dirty = false;
-    annal_status status = annal__checkpoint_events(store, err);
+    annal_status status = annal__checkpoint_events(sessions->events, err);
     if (status < 0)
         return status;
     /* The bytes of level os are on the disk now. The log does not record this yet; annal_sync()
@@ -229,12 +230,13 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     return ANNAL_OK;
 }
 
-annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err)
+annal_status annal__session_reopen(struct session_table *sessions, struct session *session,
+                                   annal_error *err)
 {
     bool found = false;
     annal__session_wait_unused(session);
-    annal__session_close_journal(store, session);
-    annal_status status = annal__session_open_journal(store, session, false, &found, err);
+    annal__session_close_journal(sessions, session);
+    annal_status status = annal__session_open_journal(sessions, session, false, &found, err);
     if (status == ANNAL_OK && !found)
         status =
             annal__fail(err, ANNAL_ERR_IO, "the journal of session '%s' was removed", session->id);
@@ -243,9 +245,9 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
     session->exists = true;
     session->dirty = false;
     if (session->loose.len > 0 &&
-        (annal__io_write_all(store->context.io, session->fd, session->loose.ptr, session->loose.len,
-                             session->logged) < 0 ||
-         annal__store_fdatasync(store, session->fd) < 0))
+        (annal__io_write_all(sessions->context->io, session->fd, session->loose.ptr,
+                             session->loose.len, session->logged) < 0 ||
+         annal__metrics_fdatasync(sessions->metrics, session->fd) < 0))
         return annal__fail_errno(err, "cannot write the journal of session '%s' again",
                                  session->id);
     return ANNAL_OK;
@@ -255,12 +257,13 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
 
 /* Fail if the journal's name no longer belongs to the open file: another program, an editor or a
  * restore, may have replaced it. The caller handles this like a failed write. */
-static annal_status check_place(annal_store *store, const struct session *session, annal_error *err)
+static annal_status check_place(struct session_table *sessions, const struct session *session,
+                                annal_error *err)
 {
     dev_t device;
     ino_t inode;
-    bool found =
-        store->context.io->identify(store->context.io->arg, session->path, &device, &inode) == 0;
+    bool found = sessions->context->io->identify(sessions->context->io->arg, session->path, &device,
+                                                 &inode) == 0;
     if (!found && errno != ENOENT && errno != ENOTDIR)
         return annal__fail_errno(err, "cannot examine the journal of session '%s'", session->id);
     if (!found || device != session->device || inode != session->inode)
@@ -273,13 +276,14 @@ static annal_status check_place(annal_store *store, const struct session *sessio
 
 /* Open the journal for writing. Its descriptor was closed to make room for others, or it does not
  * exist yet. */
-static annal_status reopen_journal(annal_store *store, struct session *session, annal_error *err)
+static annal_status reopen_journal(struct session_table *sessions, struct session *session,
+                                   annal_error *err)
 {
     dev_t device = session->device;
     ino_t inode = session->inode;
     bool found = false;
     annal_status status =
-        annal__session_open_journal(store, session, !session->exists, &found, err);
+        annal__session_open_journal(sessions, session, !session->exists, &found, err);
     if (status < 0)
         return status;
     if (session->fd < 0)
@@ -287,10 +291,10 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
                            session->id);
     struct stat file = {0};
     if (!session->exists && found &&
-        store->context.io->fstat(store->context.io->arg, session->fd, &file) < 0) {
+        sessions->context->io->fstat(sessions->context->io->arg, session->fd, &file) < 0) {
         status = annal__fail_errno(err, "cannot examine the journal of session '%s'", session->id);
         /* so that the next write opens and examines the journal again */
-        annal__session_close_journal(store, session);
+        annal__session_close_journal(sessions, session);
         return status;
     }
     if (!session->exists && found && file.st_size > 0)
@@ -305,31 +309,31 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
     return ANNAL_OK;
 }
 
-annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
-                                  annal_slice bytes, annal_error *err)
+annal_status annal__session_write(struct session_table *sessions, struct session *session,
+                                  uint64_t offset, annal_slice bytes, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (session->fd < 0)
-        status = reopen_journal(store, session, err);
+        status = reopen_journal(sessions, session, err);
     if (status < 0)
         return status;
-    status = check_place(store, session, err);
+    status = check_place(sessions, session, err);
     if (status < 0)
         return status;
     if (!session->dirty)
         session->written_back = offset / PAGE_BYTES * PAGE_BYTES;
-    if (annal__io_write_all(store->context.io, session->fd, bytes.ptr, bytes.len, offset) < 0)
+    if (annal__io_write_all(sessions->context->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
         return annal__fail_errno(err, "cannot write the journal of session '%s'", session->id);
     session->exists = true;
     session->dirty = true;
-    session->used_us = annal__context_now_us(&store->context);
-    session->changed = atomic_fetch_add(&store->sessions.changes, 1) + 1;
-    annal__metrics_add(&store->metrics, METRIC_JOURNAL_BYTES, bytes.len);
+    session->used_us = annal__context_now_us(sessions->context);
+    session->changed = atomic_fetch_add(&sessions->changes, 1) + 1;
+    annal__metrics_add(sessions->metrics, METRIC_JOURNAL_BYTES, bytes.len);
     return ANNAL_OK;
 }
 
-annal_status annal__session_write_back(annal_store *store, struct session *session, uint64_t end,
-                                       uint64_t piece_bytes, annal_error *err)
+annal_status annal__session_write_back(struct session_table *sessions, struct session *session,
+                                       uint64_t end, uint64_t piece_bytes, annal_error *err)
 {
     uint64_t shift = (uintptr_t)session / sizeof *session % (piece_bytes / PAGE_BYTES) * PAGE_BYTES;
     uint64_t whole = (end + shift) / piece_bytes * piece_bytes;
@@ -337,43 +341,29 @@ annal_status annal__session_write_back(annal_store *store, struct session *sessi
         return ANNAL_OK;
     uint64_t from = session->written_back;
     session->written_back = whole - shift;
-    if (store->context.io->write_back(store->context.io->arg, session->fd, from,
-                                      whole - shift - from) < 0)
+    if (sessions->context->io->write_back(sessions->context->io->arg, session->fd, from,
+                                          whole - shift - from) < 0)
         return annal__fail_errno(err, "cannot write the journal of session '%s'", session->id);
     return ANNAL_OK;
 }
 
 /* ---- Giving up a session ---- */
 
-void annal__session_let_go(annal_store *store, struct session *session)
+void annal__session_let_go(struct session_table *sessions, struct session *session)
 {
     if (!session->unlisted)
-        annal__held_remove(&store->own_log.held, session->held_index);
+        annal__held_remove(&sessions->own_log->held, session->held_index);
     session->unlisted = false;
-    atomic_fetch_sub(&store->metrics.sessions_owned, 1);
+    atomic_fetch_sub(&sessions->metrics->sessions_owned, 1);
     session->state = SESSION_FREE;
     pthread_cond_broadcast(&session->moved);
 }
 
-bool annal__session_forget(annal_store *store, struct session *session)
+bool annal__session_forget(struct session_table *sessions, struct session *session)
 {
     if (session->state != SESSION_OWNED || session->pending > 0 || session->in_use)
         return false;
-    annal__session_close_journal(store, session);
-    annal__session_let_go(store, session);
+    annal__session_close_journal(sessions, session);
+    annal__session_let_go(sessions, session);
     return true;
-}
-
-void annal__session_trim(annal_store *store, annal_slice id)
-{
-    struct session *session = annal__session_find(&store->sessions, id);
-    if (session == NULL || pthread_mutex_trylock(&session->lock) != 0)
-        return;
-    if (session->pending == 0 && session->state != SESSION_BUSY) {
-        annal__ids_done(&session->ids);
-        session->ids_loaded = false;
-        if (session->create_logged && session->exists)
-            annal__buf_done(&session->header);
-    }
-    pthread_mutex_unlock(&session->lock);
 }

@@ -7,8 +7,8 @@
 #include "journal/scan.h"
 #include "journal/store.h"
 #include "journal/store_journal.h"
-#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
+#include "journal/sys/session_trim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -358,4 +358,18 @@ uint64_t annal__session_list_changed(annal_store *store, uint64_t since, annal_s
         return now;
     struct changed_walk walk = {since, fn, arg};
     return annal__session_each(&store->sessions, visit_changed, &walk, NULL) < 0 ? since : now;
+}
+
+void annal__session_trim(annal_store *store, annal_slice id)
+{
+    struct session *session = annal__session_find(&store->sessions, id);
+    if (session == NULL || pthread_mutex_trylock(&session->lock) != 0)
+        return;
+    if (session->pending == 0 && session->state != SESSION_BUSY) {
+        annal__ids_done(&session->ids);
+        session->ids_loaded = false;
+        if (session->create_logged && session->exists)
+            annal__buf_done(&session->header);
+    }
+    pthread_mutex_unlock(&session->lock);
 }

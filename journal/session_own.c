@@ -96,17 +96,17 @@ static annal_status continue_journal(annal_store *store, struct session *session
                            "events; 'annal repair %s --to NEW' copies its undamaged events",
                            session->id, tail.has_header ? tail.end : 0, session->id);
     if (tail.state == TAIL_TORN) {
-        status = annal__torn_cut(store, annal__session_id(session), session->fd, tail.end,
-                                 tail.size, err);
+        status = annal__torn_cut(&store->sessions, annal__session_id(session), session->fd,
+                                 tail.end, tail.size, err);
         if (status < 0)
             return status;
     }
     if (tail.end == 0)
-        return annal__session_begin(store, session, session->codec, err);
+        return annal__session_begin(&store->sessions, session, session->codec, err);
     /* Sync the journal, which may have been copied into the store and never synced, unless its
      * state is one that the held list has noted. */
     if (!annal__held_has_note(&store->own_log.held, look_of(store, session, tail.end)) &&
-        annal__store_fdatasync(store, session->fd) < 0)
+        annal__metrics_fdatasync(&store->metrics, session->fd) < 0)
         return annal__fail_errno(err, "cannot sync the journal of session '%s'", session->id);
     memcpy(session->file, tail.header.file, sizeof session->file);
     session->create_logged = session->exists = true;
@@ -157,10 +157,10 @@ static annal_status read_journal(annal_store *store, struct session *session, an
     annal__session_drop_loose(session, session->loose.len);
     annal_status status = find_journal(store, session, err);
     if (status == ANNAL_OK)
-        status = annal__session_open_journal(store, session, false, &found, err);
+        status = annal__session_open_journal(&store->sessions, session, false, &found, err);
     if (status == ANNAL_OK)
         status = found ? continue_journal(store, session, err)
-                       : annal__session_begin(store, session, session->codec, err);
+                       : annal__session_begin(&store->sessions, session, session->codec, err);
     session->logged = session->end;
     session->logged_h = session->h;
     return status;
@@ -221,7 +221,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
     /* this process's held list, the list of sessions that it owns, has no free entry */
     if (status == ANNAL_ERR_LIMIT) {
         /* Checkpoint once for all sessions, instead of once for each session that is released. */
-        (void)annal__commit_rotate(store, NULL);
+        (void)annal__commit_rotate(&store->commit, NULL);
         (void)annal__session_each(&store->sessions, release_if_idle, store, NULL);
         status = annal__slot_take(store, id, deadline_us, &held_index, err);
     }
@@ -234,7 +234,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
         session->state = SESSION_OWNED;
         atomic_fetch_add(&store->metrics.sessions_owned, 1);
     } else {
-        annal__session_close_journal(store, session);
+        annal__session_close_journal(&store->sessions, session);
         if (taken)
             annal__held_remove(&store->own_log.held, held_index);
         session->state = SESSION_FREE;
@@ -264,13 +264,13 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     if (session->refused || session->late != LATE_NOT)
         return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be released: %.300s",
                            session->id, session->refusal->message);
-    status = annal__session_sync(store, session, err);
+    status = annal__session_sync(&store->sessions, session, err);
     if (status < 0)
         return status;
-    annal__session_set_loose(store, session, false);
+    annal__session_set_loose(&store->sessions, session, false);
     if (session->fd >= 0)
         note_whole(store, session);
-    annal__session_close_journal(store, session);
+    annal__session_close_journal(&store->sessions, session);
     return ANNAL_OK;
 }
 
@@ -282,12 +282,13 @@ static annal_status quiesce(annal_store *store, struct session *session, annal_e
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK && (session->pending > 0 || session->in_use)) {
         pthread_mutex_unlock(&session->lock);
-        status = annal__commit_flush(store, err);
+        status = annal__commit_flush(&store->commit, err);
         pthread_mutex_lock(&session->lock);
         annal__session_wait_unused(session);
     }
-    while (status == ANNAL_OK && !session->refused && annal__level_os_has_mark(store, session))
-        status = annal__level_os_end(store, session, err);
+    while (status == ANNAL_OK && !session->refused &&
+           annal__level_os_has_mark(&store->commit, session))
+        status = annal__level_os_end(&store->commit, session, err);
     if (status == ANNAL_OK)
         status = settle(store, session, err);
     if (status < 0) {
@@ -307,7 +308,7 @@ annal_status annal__session_release(annal_store *store, struct session *session,
     struct held_entry *entry = annal__held_entry(&store->own_log.held, session->held_index);
     if (atomic_load(&entry->word) == HELD_WANTED)
         session->yield_until_us = annal__context_now_us(&store->context) + YIELD_US;
-    annal__session_let_go(store, session);
+    annal__session_let_go(&store->sessions, session);
     return ANNAL_OK;
 }
 

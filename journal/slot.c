@@ -233,7 +233,7 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
     *out_read = status == ANNAL_OK;
     bool is_void = false;
     if (status == ANNAL_OK)
-        status = annal__recover(store, &other->log, &other->held, &is_void, err);
+        status = annal__recover(&store->sessions, &other->log, &other->held, &is_void, err);
     if (status == ANNAL_OK && is_void)
         status = discard(store, other, err);
     if (alone)
@@ -654,7 +654,7 @@ static annal_status make_first_log(annal_store *store, struct log *out_log, anna
 {
     struct io_space space = {0};
     annal_error why = {0};
-    bool known = store->context.io->space(store->context.io->arg, store->events_dir, &space) == 0;
+    bool known = store->context.io->space(store->context.io->arg, store->events.fd, &space) == 0;
     annal_status status = ANNAL_ERR_IO;
     if (!known || space.free_bytes >= FREE_RESERVE_BYTES) {
         status = annal__slot_make_log(&store->context, LOG_REGION_FIRST, out_log, &why);
@@ -1142,7 +1142,7 @@ static void wait_for_answers(struct wipe *wipe)
 static void wipe_own(struct wipe *wipe)
 {
     annal_error why;
-    if (annal__commit_wipe(wipe->store, &why) < 0)
+    if (annal__commit_wipe(&wipe->store->commit, &why) < 0)
         (void)annal__buf_printf(
             &wipe->left,
             "%scommit log %02" PRIu32 " of this process, which cannot be overwritten: %.200s",

@@ -130,9 +130,17 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->sessions.context = &store->context;
     store->sessions.metrics = &store->metrics;
     store->sessions.alarm = &store->keeper.alarm;
+    store->sessions.wakeup = &store->wakeup;
+    store->sessions.events = &store->events;
+    store->sessions.own_log = &store->own_log;
+    store->events.context = &store->context;
+    store->events.metrics = &store->metrics;
+    store->events.commit = &store->commit;
     store->own_log.context = &store->context;
     store->commit.context = &store->context;
     store->commit.metrics = &store->metrics;
+    store->commit.sessions = &store->sessions;
+    store->commit.own_log = &store->own_log;
     store->level = options->level != 0 ? options->level : ANNAL_LEVEL_SYNC;
     store->codec = annal__codec_of(options->format);
     if (store->codec == NULL)
@@ -140,28 +148,29 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->batch_ms = options->batch_ms != 0 ? options->batch_ms : BATCH_MS_DEFAULT;
     store->context.wait_ms = options->wait_ms != 0 ? options->wait_ms : WAIT_MS_DEFAULT;
     store->context.waits.limit_us = INT64_MAX;
-    store->region_bytes = options->region_bytes != 0 ? options->region_bytes : LOG_REGION_DEFAULT;
-    if (store->region_bytes < LOG_REGION_FIRST)
-        store->region_bytes = LOG_REGION_FIRST;
-    store->keep_free_bytes = options->keep_free_bytes;
+    store->commit.region_bytes =
+        options->region_bytes != 0 ? options->region_bytes : LOG_REGION_DEFAULT;
+    if (store->commit.region_bytes < LOG_REGION_FIRST)
+        store->commit.region_bytes = LOG_REGION_FIRST;
+    store->events.keep_free_bytes = options->keep_free_bytes;
     store->unsafe_filesystem = options->unsafe_filesystem;
     store->context.log = options->log;
     store->context.log_arg = options->log_arg;
     store->context.pid = getpid();
     store->context.same_process = map_same_process();
-    store->events_dir = -1;
+    store->events.fd = -1;
     store->own_log.log.fd = store->own_log.held.fd = -1;
     store->claim_lock.fd = store->recovery_lock.fd = store->structure_lock.fd = -1;
     atomic_store(&store->keeper.alarm.wakeup_word, &store->keeper.alarm.local_word);
     store->keeper.rotated_us = annal__context_now_us(&store->context);
-    atomic_store(&store->appended_us, store->keeper.rotated_us);
+    atomic_store(&store->sessions.appended_us, store->keeper.rotated_us);
     store->sessions.descriptors_max = descriptor_limit();
     if (pthread_mutex_init(&store->context.waits.lock, NULL) != 0 ||
         pthread_mutex_init(&store->slot.lock, NULL) != 0 ||
         annal__thread_cond_init(&store->slot.moved) != 0 ||
         pthread_mutex_init(&store->sessions.lock, NULL) != 0 ||
-        pthread_mutex_init(&store->checkpoint_lock, NULL) != 0 ||
-        pthread_mutex_init(&store->events_lock, NULL) != 0 ||
+        pthread_mutex_init(&store->commit.checkpoint_lock, NULL) != 0 ||
+        pthread_mutex_init(&store->events.lock, NULL) != 0 ||
         pthread_mutex_init(&store->tails.lock, NULL) != 0 ||
         pthread_mutex_init(&store->strays.lock, NULL) != 0 ||
         pthread_mutex_init(&store->seek_tables.lock, NULL) != 0 ||
@@ -198,16 +207,16 @@ static void free_store(annal_store *store)
     pthread_mutex_destroy(&store->slot.lock);
     pthread_cond_destroy(&store->slot.moved);
     pthread_mutex_destroy(&store->sessions.lock);
-    pthread_mutex_destroy(&store->checkpoint_lock);
-    pthread_mutex_destroy(&store->events_lock);
+    pthread_mutex_destroy(&store->commit.checkpoint_lock);
+    pthread_mutex_destroy(&store->events.lock);
     pthread_mutex_destroy(&store->tails.lock);
     pthread_mutex_destroy(&store->strays.lock);
     pthread_mutex_destroy(&store->seek_tables.lock);
     annal__seek_tables_done(&store->seek_tables);
     annal__buf_done(&store->strays.said);
     pthread_mutex_destroy(&store->keeper.round);
-    if (store->events_dir >= 0)
-        store->context.io->close(store->context.io->arg, store->events_dir);
+    if (store->events.fd >= 0)
+        store->context.io->close(store->context.io->arg, store->events.fd);
     if (store->context.same_process != NULL)
         munmap(store->context.same_process, SAME_PROCESS_BYTES);
     annal__free(store->context.path);

@@ -8,7 +8,7 @@
 
 uint64_t annal__store_keep_free(const annal_store *store)
 {
-    return store->keep_free_bytes;
+    return store->events.keep_free_bytes;
 }
 
 void annal__say(const annal_store *store, annal_log_level level, const char *format, ...)
@@ -49,7 +49,7 @@ const struct clock *annal__store_clock(const annal_store *store)
 
 bool annal__store_has_keeper(const annal_store *store)
 {
-    return store->keeper.running;
+    return store->keeper.alarm.running;
 }
 
 struct tails_place *annal__store_tails(annal_store *store)

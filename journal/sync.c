@@ -14,7 +14,7 @@ annal_status annal__sync_all(annal_store *store, annal_error *err)
     /* annal__level_os_sync() may write groups; whether one of them was refused is visible only in
      * the number of refusals */
     uint64_t refusals = annal__commit_refusals(&store->commit);
-    status = annal__level_os_sync(store, err);
+    status = annal__level_os_sync(&store->commit, err);
     if (status == ANNAL_OK)
         status = annal__failure_refuse_unknown(&store->sessions, err);
     if (status == ANNAL_OK && annal__commit_refusals(&store->commit) != refusals)
@@ -35,6 +35,6 @@ annal_status annal_checkpoint(annal_store *store, annal_error *err)
 {
     annal_status status = annal_sync(store, err);
     if (status == ANNAL_OK && atomic_load(&store->slot.claimed))
-        status = annal__commit_rotate(store, err);
+        status = annal__commit_rotate(&store->commit, err);
     return status;
 }

@@ -2,8 +2,6 @@
 #include "journal/torn_tail.h"
 
 #include "journal/base/error.h"
-#include "journal/store.h"
-#include "journal/sys/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,13 +30,13 @@ static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t 
 
 /* Save bytes [from, to) of a journal in events/.torn. They are written under a temporary name
  * first, so that a file with the final name is complete. */
-static annal_status keep_bytes(annal_store *store, const char *name, int fd, uint64_t from,
-                               uint64_t to, annal_error *err)
+static annal_status keep_bytes(struct session_table *sessions, const char *name, int fd,
+                               uint64_t from, uint64_t to, annal_error *err)
 {
-    const struct io *io = store->context.io;
+    const struct io *io = sessions->context->io;
     struct buf dir = {0}, path = {0}, temporary = {0}, piece = {.limit = PIECE_BYTES};
     int copy = -1;
-    annal_status status = annal__context_path(&store->context, &dir, "events", ".torn", err);
+    annal_status status = annal__context_path(sessions->context, &dir, "events", ".torn", err);
     if (status == ANNAL_OK)
         status = annal__io_make_dir(io, dir.ptr, err);
     if (status < 0)
@@ -70,30 +68,31 @@ done:
     return status;
 }
 
-annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, uint64_t from,
-                             uint64_t to, annal_error *err)
+annal_status annal__torn_cut(struct session_table *sessions, annal_slice session, int fd,
+                             uint64_t from, uint64_t to, annal_error *err)
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 64];
     snprintf(name, sizeof name, "%.*s.%" PRIu64 ".%" PRId64, ANNAL_FMT(session), from,
-             store->context.clock->wall_us(store->context.clock->arg));
-    annal_status status = keep_bytes(store, name, fd, from, to, err);
+             sessions->context->clock->wall_us(sessions->context->clock->arg));
+    annal_status status = keep_bytes(sessions, name, fd, from, to, err);
     if (status < 0)
         return status;
-    if (store->context.io->ftruncate(store->context.io->arg, fd, from) < 0 ||
-        store->context.io->fsync(store->context.io->arg, fd) < 0)
+    if (sessions->context->io->ftruncate(sessions->context->io->arg, fd, from) < 0 ||
+        sessions->context->io->fsync(sessions->context->io->arg, fd) < 0)
         return annal__fail_errno(err, "cannot cut the torn tail of session '%.*s'",
                                  ANNAL_FMT(session));
-    annal__metrics_add(&store->metrics, METRIC_TORN_BYTES, to - from);
-    annal__wakeup_announce_all(&store->wakeup);
-    annal__say(store, ANNAL_LOG_WARNING,
-               "session '%.*s': %" PRIu64
-               " bytes of an unfinished write at its end were cut off and saved in events/.torn/%s",
-               ANNAL_FMT(session), to - from, name);
+    annal__metrics_add(sessions->metrics, METRIC_TORN_BYTES, to - from);
+    annal__wakeup_announce_all(sessions->wakeup);
+    annal__context_say(
+        sessions->context, ANNAL_LOG_WARNING,
+        "session '%.*s': %" PRIu64
+        " bytes of an unfinished write at its end were cut off and saved in events/.torn/%s",
+        ANNAL_FMT(session), to - from, name);
     return ANNAL_OK;
 }
 
 struct forgetting {
-    annal_store *store;
+    const struct context *context;
     annal_slice session;
     struct buf dir;
     bool removed;
@@ -121,7 +120,7 @@ static bool is_piece_of(const char *name, annal_slice session)
 static int forget_piece(void *arg, const char *name)
 {
     struct forgetting *forgetting = arg;
-    const struct io *io = forgetting->store->context.io;
+    const struct io *io = forgetting->context->io;
     struct buf path = {0};
     if (!is_piece_of(name, forgetting->session))
         return 0;
@@ -135,22 +134,21 @@ static int forget_piece(void *arg, const char *name)
     return 0;
 }
 
-annal_status annal__torn_forget(annal_store *store, annal_slice session, annal_error *err)
+annal_status annal__torn_forget(const struct context *context, annal_slice session,
+                                annal_error *err)
 {
-    struct forgetting forgetting = {.store = store, .session = session};
-    annal_status status =
-        annal__context_path(&store->context, &forgetting.dir, "events", ".torn", err);
+    struct forgetting forgetting = {.context = context, .session = session};
+    annal_status status = annal__context_path(context, &forgetting.dir, "events", ".torn", err);
     if (status < 0)
         return status;
-    if (store->context.io->list(store->context.io->arg, forgetting.dir.ptr, forget_piece,
-                                &forgetting) < 0)
+    if (context->io->list(context->io->arg, forgetting.dir.ptr, forget_piece, &forgetting) < 0)
         forgetting.failed = errno == ENOENT ? 0 : errno;
     errno = forgetting.failed;
     if (forgetting.failed != 0)
         status = annal__fail_errno(err, "cannot remove the saved bytes of session '%.*s' in %s",
                                    ANNAL_FMT(session), forgetting.dir.ptr);
     else if (forgetting.removed)
-        status = annal__io_sync_dir(store->context.io, forgetting.dir.ptr, err);
+        status = annal__io_sync_dir(context->io, forgetting.dir.ptr, err);
     annal__buf_done(&forgetting.dir);
     return status;
 }

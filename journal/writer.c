@@ -254,19 +254,19 @@ static double mib(uint64_t bytes)
 static annal_status check_space(const struct append *append, annal_error *err)
 {
     annal_store *store = append->store;
-    uint64_t bytes = append->data_bytes, keep = store->keep_free_bytes;
+    uint64_t bytes = append->data_bytes, keep = store->events.keep_free_bytes;
     if (append->writer->has_reserve && keep > SPENDING_RESERVE_BYTES)
         keep = SPENDING_RESERVE_BYTES;
     int64_t now_us = annal__context_now_us(&store->context);
-    int64_t checked_us = atomic_load(&store->space_checked_us);
+    int64_t checked_us = atomic_load(&store->events.space_checked_us);
     if (checked_us == 0 || now_us - checked_us >= FREE_CHECK_EVERY_US ||
-        atomic_load(&store->space_free) < FREE_LITTLE_BYTES) {
+        atomic_load(&store->events.space_free) < FREE_LITTLE_BYTES) {
         struct io_space space;
-        if (store->context.io->space(store->context.io->arg, store->events_dir, &space) < 0)
+        if (store->context.io->space(store->context.io->arg, store->events.fd, &space) < 0)
             return annal__fail_errno(err, "cannot examine the free space of %s",
                                      store->context.path);
-        atomic_store(&store->space_free, space.free_bytes);
-        atomic_store(&store->space_checked_us, now_us);
+        atomic_store(&store->events.space_free, space.free_bytes);
+        atomic_store(&store->events.space_checked_us, now_us);
     }
     uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + keep;
     uint64_t region_bytes = atomic_load(&store->own_log.region_bytes);
@@ -276,7 +276,7 @@ static annal_status check_space(const struct append *append, annal_error *err)
         needed += 2 * LOG_REGIONS * bytes;
     else if (region_bytes < LOG_REGION_FIRST && bytes > LOG_REGION_LEAST / 2)
         needed += LOG_REGIONS * LOG_REGION_FIRST;
-    uint64_t free_bytes = atomic_load(&store->space_free);
+    uint64_t free_bytes = atomic_load(&store->events.space_free);
     if (free_bytes >= needed)
         return ANNAL_OK;
     errno = ENOSPC;
@@ -304,8 +304,8 @@ annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts
     if (status == ANNAL_OK)
         status = check_space(&append, err);
     if (status == ANNAL_OK)
-        status = annal__session_header_new(store, annal__session_id(writer->session), codec,
-                                           &header, &frame, &out->last_h, err);
+        status = annal__session_header_new(&store->context, annal__session_id(writer->session),
+                                           codec, &header, &frame, &out->last_h, err);
     if (status >= 0) {
         snprintf(out->session, sizeof out->session, "%.*s", ANNAL_FMT(header.session));
         annal__codec_file_id_text(header.file, out->file);
@@ -327,7 +327,7 @@ static annal_status choose_format(const struct append *append, annal_error *err)
     if (wanted == NULL || wanted == session->codec)
         return ANNAL_OK;
     if (!begun)
-        return annal__session_begin(append->store, session, wanted, err);
+        return annal__session_begin(&append->store->sessions, session, wanted, err);
     return annal__fail(
         err, ANNAL_ERR_INVALID,
         "append to session '%s': its journal is %s%s, and the format of a session cannot change",
@@ -436,7 +436,7 @@ static annal_status wait_until_applied(struct append *append, annal_error *err)
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK && session->pending > 0) {
         pthread_mutex_unlock(&session->lock);
-        status = annal__commit_flush(append->store, err);
+        status = annal__commit_flush(&append->store->commit, err);
         pthread_mutex_lock(&session->lock);
     }
     return status;
@@ -691,8 +691,8 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     annal_status status = annal__buf_reserve(&session->loose, bytes.len);
     if (status < 0)
         return annal__fail(err, status, "append to session '%s': out of memory", session->id);
-    annal__session_set_loose(store, session, true);
-    status = annal__session_write(store, session, session->end, bytes, err);
+    annal__session_set_loose(&store->sessions, session, true);
+    status = annal__session_write(&store->sessions, session, session->end, bytes, err);
     if (status < 0)
         return take_back(append, status, err);
     if (session->loose.len == 0)
@@ -700,14 +700,14 @@ static annal_status write_loose(struct append *append, const struct advance *adv
     (void)annal__buf_append_slice(&session->loose, bytes);
     annal__metrics_add(&store->metrics, METRIC_EVENTS, append->count);
     annal__metrics_add(&store->metrics, METRIC_PAYLOAD_BYTES, append->data_bytes);
-    atomic_store(&store->appended_us, session->used_us);
+    atomic_store(&store->sessions.appended_us, session->used_us);
     move_session(append, advance);
     struct wakeup_page *page = annal__wakeup_page(&store->wakeup, session->used_us, false);
     annal__wakeup_announce(page, annal__session_id(session), session->seq);
     annal__wakeup_wake(page);
     annal_error failure;
     if (session->loose.len > SESSION_LOOSE_BYTES_MAX &&
-        annal__session_sync(store, session, &failure) < 0)
+        annal__session_sync(&store->sessions, session, &failure) < 0)
         status = annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
     return status;
 }
@@ -729,15 +729,15 @@ static annal_status join_group(struct append *append, const struct advance *adva
     annal_slice header = {NULL, 0};
     if (record.create)
         header = annal__buf_slice(&session->header);
-    annal_status status =
-        annal__commit_add(append->store, &record, header, annal__buf_slice(&session->loose),
-                          annal__buf_slice(&append->writer->frames), append->count,
-                          append->data_bytes, append->level == ANNAL_LEVEL_BATCH, out_group, err);
+    annal_status status = annal__commit_add(
+        &append->store->commit, &record, header, annal__buf_slice(&session->loose),
+        annal__buf_slice(&append->writer->frames), append->count, append->data_bytes,
+        append->level == ANNAL_LEVEL_BATCH, out_group, err);
     if (status != ANNAL_OK)
         return status;
     move_session(append, advance);
     annal__session_drop_loose(session, session->loose.len);
-    annal__session_set_loose(append->store, session, false);
+    annal__session_set_loose(&append->store->sessions, session, false);
     session->create_logged = true;
     session->mark_group = record.mark ? (*out_group)->number : 0;
     session->logged = session->end;
@@ -808,7 +808,7 @@ static annal_status append_locked(struct append *append, int64_t deadline_us, ui
         loose = append->level == ANNAL_LEVEL_OS && session->pending == 0;
         if (!loose || session->marked)
             break;
-        status = annal__level_os_mark(append->store, session, err);
+        status = annal__level_os_mark(&append->store->commit, session, err);
         if (status != ANNAL_OK)
             return status;
     } while (true);
@@ -849,14 +849,14 @@ static annal_status wait_for_group(struct append *append, struct group *group, a
         annal__commit_leave(&store->commit, group);
         return ANNAL_OK;
     }
-    return annal__commit_wait(store, group, append->session, err);
+    return annal__commit_wait(&store->commit, group, append->session, err);
 }
 
 /* Without a keeper, each append does the keeper's work: it commits old groups of level batch, and
  * releases sessions that other processes want. */
 static void keep_in_passing(annal_store *store)
 {
-    if (!store->keeper.running)
+    if (!store->keeper.alarm.running)
         annal__keeper_round(store);
 }
 
@@ -905,7 +905,7 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     int64_t deadline_us =
         annal__context_now_us(&writer->store->context) + (int64_t)writer->wait_ms * 1000;
     do {
-        status = annal__commit_make_room(writer->store, err);
+        status = annal__commit_make_room(&writer->store->commit, err);
         if (status < 0)
             break;
         pthread_mutex_lock(&writer->session->lock);
@@ -985,7 +985,8 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     pthread_mutex_unlock(&session->lock);
     /* A failure of the sync does not show whose events were lost; those of level os may be this
      * writer's. */
-    status = loose ? annal__sync_all(store, &failure) : annal__commit_flush(store, &failure);
+    status =
+        loose ? annal__sync_all(store, &failure) : annal__commit_flush(&store->commit, &failure);
     pthread_mutex_lock(&session->lock);
     find_fate(writer, &result, &why);
     writer->loss.doubt_seq = 0;

@@ -45,15 +45,15 @@ START_TEST(a_checkpoint_syncs_each_dirty_journal_once_and_the_directory_for_new_
     for (size_t i = 0; i < 3; i++, number += 2) {
         append_to_many(counts[i], number);
         uint64_t before = syncs(), epoch = store->own_log.log.epoch;
-        ck_ok(annal__checkpoint_epoch(store, epoch, err));
+        ck_ok(annal__checkpoint_epoch(&store->commit, epoch, err));
         ck_assert_uint_eq(syncs() - before, counts[i] + 1);
         ck_assert_uint_ge(store->commit.released, epoch);
         before = syncs();
-        ck_ok(annal__checkpoint_epoch(store, epoch, err));
+        ck_ok(annal__checkpoint_epoch(&store->commit, epoch, err));
         ck_assert_uint_eq(syncs(), before); /* nothing is dirty */
         append_to_many(counts[i], number + 1);
         before = syncs();
-        ck_ok(annal__checkpoint_epoch(store, epoch, err));
+        ck_ok(annal__checkpoint_epoch(&store->commit, epoch, err));
         ck_assert_uint_eq(syncs() - before, counts[i]); /* no name is new */
     }
     store_close(store);
@@ -67,7 +67,8 @@ START_TEST(the_caller_syncs_every_journal_when_no_thread_starts)
         append_to_many(12, at);
         uint64_t before = syncs();
         failing_libc_arm(&plan);
-        annal_status status = annal__checkpoint_epoch(store, store->own_log.log.epoch, NULL);
+        annal_status status =
+            annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, NULL);
         failing_libc_arm(NULL);
         ck_assert_int_eq(status, ANNAL_OK);
         ck_assert_uint_eq(syncs() - before, 12 + (at == 1)); /* the names are new the first time */
@@ -84,7 +85,8 @@ START_TEST(a_checkpoint_without_memory_for_its_list_releases_nothing)
         append_to_many(100, at);
         uint64_t before = store->commit.released;
         failing_libc_arm(&plan);
-        annal_status status = annal__checkpoint_epoch(store, store->own_log.log.epoch, NULL);
+        annal_status status =
+            annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, NULL);
         failing_libc_arm(NULL);
         failed = plan.failed[0] != '\0';
         ck_assert_int_eq(status, failed ? ANNAL_ERR_NOMEM : ANNAL_OK);
@@ -121,7 +123,8 @@ static void append_large(uint64_t first, annal_level level)
 START_TEST(growing_journals_write_each_byte_back_once)
 {
     disk.io.write_back = count_pieces;
-    store->keeper.running = true; /* it is the test: no append commits or checkpoints in passing */
+    store->keeper.alarm.running =
+        true; /* it is the test: no append commits or checkpoints in passing */
     append_large(1, ANNAL_LEVEL_SYNC);
     ck_assert_uint_ge(pieces, 2);
     ck_assert_uint_le(pieces, 3);
@@ -135,14 +138,14 @@ START_TEST(growing_journals_write_each_byte_back_once)
     /* 64 KiB of it may be left after a group of many, 512 KiB after one event alone */
     ck_assert_uint_ge(written_back + (512 << 10), 40 * 60000);
     ck_numbers(store, "s", 40);
-    store->keeper.running = false;
+    store->keeper.alarm.running = false;
     store_close(store);
 }
 END_TEST
 
 START_TEST(the_leader_writes_every_journal_when_no_thread_starts)
 {
-    store->keeper.running = true;
+    store->keeper.alarm.running = true;
     for (unsigned at = 1; at <= 4; at++) {
         struct failing_libc plan = {.family = LIBC_SYSTEM, .fail_at = at, .for_good = true};
         for (unsigned i = 0; i < 150; i++) {
@@ -161,7 +164,7 @@ START_TEST(the_leader_writes_every_journal_when_no_thread_starts)
         snprintf(name, sizeof name, "s%u", i);
         ck_numbers(store, name, 4);
     }
-    store->keeper.running = false;
+    store->keeper.alarm.running = false;
     store_close(store);
 }
 END_TEST
@@ -169,8 +172,8 @@ END_TEST
 START_TEST(the_released_epoch_never_decreases)
 {
     append_to_many(1, 1);
-    ck_ok(annal__checkpoint_epoch(store, 5, err));
-    ck_ok(annal__checkpoint_epoch(store, 3, err));
+    ck_ok(annal__checkpoint_epoch(&store->commit, 5, err));
+    ck_ok(annal__checkpoint_epoch(&store->commit, 3, err));
     ck_assert_uint_eq(store->commit.released, 5);
     store_close(store);
 }
@@ -181,10 +184,10 @@ START_TEST(a_failed_journal_sync_releases_nothing_until_its_bytes_are_rewritten)
     append_to_many(2, 1);
     uint64_t released = store->commit.released;
     disk.fail_at = disk.calls + 1;
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->own_log.log.epoch, err));
+    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
     ck_assert_uint_eq(store->commit.released, released);
     ck_assert_uint_eq(store->sessions.late, 1);
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->own_log.log.epoch, err));
+    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
     ck_ok(annal_checkpoint(store, err));
     ck_assert_uint_eq(store->sessions.late, 0);
     ck_assert_uint_gt(store->commit.released, released);
@@ -199,7 +202,7 @@ START_TEST(a_failed_directory_sync_stops_the_store_until_the_next_open_repairs_i
     append_to_many(1, 1);
     uint64_t released = store->commit.released;
     disk.fail_at = disk.calls + 2;
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(store, store->own_log.log.epoch, err));
+    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
     ck_assert_uint_eq(store->commit.released, released);
     ck_status(ANNAL_ERR_CLOSED, append_number(store, "s0", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_ERR_CLOSED);

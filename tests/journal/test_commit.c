@@ -479,12 +479,12 @@ START_TEST(a_larger_log_that_is_requested_twice_is_created_once)
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     unsigned before = disk.calls;
     store->commit.wish_bytes = 4 * LOG_REGION_FIRST;
-    ck_ok(annal__commit_grow(store, err));
+    ck_ok(annal__commit_grow(&store->commit, err));
     ck_assert_uint_gt(disk.calls, before);
     ck_assert_uint_eq(atomic_load(&store->own_log.region_bytes), 4 * LOG_REGION_FIRST);
     unsigned once = disk.calls;
     store->commit.wish_bytes = 4 * LOG_REGION_FIRST;
-    ck_ok(annal__commit_grow(store, err));
+    ck_ok(annal__commit_grow(&store->commit, err));
     ck_assert_uint_eq(disk.calls, once);
     store_close(store);
 }
@@ -534,7 +534,7 @@ START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
     uint64_t number = store->commit.current->number;
     struct group_record record = {.session =
                                       annal__session_get(&store->sessions, ANNAL_SLICE("s"), NULL)};
-    ck_assert_int_eq(annal__commit_add(store, &record, ANNAL_SLICE(""), ANNAL_SLICE(""),
+    ck_assert_int_eq(annal__commit_add(&store->commit, &record, ANNAL_SLICE(""), ANNAL_SLICE(""),
                                        ANNAL_SLICE("x\n"), 1, 1, true, &group, NULL),
                      ANNAL_END);
     ck_assert_ptr_null(group);

@@ -253,7 +253,7 @@ static int note_close(void *arg, int fd)
 static void *catch_up(void *arg)
 {
     (void)arg;
-    (void)annal__commit_catch_up(store, NULL);
+    (void)annal__commit_catch_up(&store->commit, NULL);
     return NULL;
 }
 
@@ -282,10 +282,10 @@ START_TEST(a_descriptor_stays_open_while_a_checkpoint_uses_it)
     disk.io.close = note_close;
     sync_file = disk.io.fdatasync;
     disk.io.fdatasync = fail_meanwhile;
-    store->keeper.running = true; /* else the append would catch up itself */
-    (void)annal__checkpoint_epoch(store, store->own_log.log.epoch,
+    store->keeper.alarm.running = true; /* else the append would catch up itself */
+    (void)annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch,
                                   NULL); /* it saw a late session */
-    store->keeper.running = false;
+    store->keeper.alarm.running = false;
     pthread_join(catcher, NULL);
     ck_ok(annal_keep(store, err));
     ck_ok(annal_checkpoint(store, err));
@@ -632,7 +632,7 @@ END_TEST
 START_TEST(a_log_that_is_replaced_while_it_grows_grows_again)
 {
     uint64_t seq;
-    store->region_bytes = LOG_REGION_FIRST;          /* no larger than need be */
+    store->commit.region_bytes = LOG_REGION_FIRST;   /* no larger than need be */
     for (uint64_t number = 1; number <= 2; number++) /* one in each region */
         ck_ok(append_number(store, "s", number, 1200000, ANNAL_LEVEL_SYNC, &seq, err));
     picky_io_fail(&disk, PICKY_SYNC, LOG, EIO, 1);

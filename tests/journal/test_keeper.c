@@ -90,7 +90,7 @@ START_TEST(a_task_waits_for_the_end_of_a_burst_up_to_its_limit)
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 0);
 
-    atomic_fetch_sub(&store->appended_us, 3600000000); /* an hour passes */
+    atomic_fetch_sub(&store->sessions.appended_us, 3600000000); /* an hour passes */
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 1);
 
@@ -124,7 +124,7 @@ START_TEST(the_rest_of_a_task_does_not_wait_for_the_end_of_a_burst)
     ck_ok(annal__keeper_task_add(store, &task, err));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(runs, 0);
-    atomic_fetch_sub(&store->appended_us, 3600000000); /* an hour passes */
+    atomic_fetch_sub(&store->sessions.appended_us, 3600000000); /* an hour passes */
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 1);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC); /* keeps in passing */

@@ -176,7 +176,7 @@ START_TEST(an_append_without_a_level_uses_the_level_of_the_store)
     ck_ok(annal_store_open(path, &options, &store, err));
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_DEFAULT);
     ck_assert(store->commit.durable == 0 || read_session(store, "s", NULL, NULL) == 2);
-    ck_assert_uint_eq(store->region_bytes, LOG_REGION_FIRST);
+    ck_assert_uint_eq(store->commit.region_bytes, LOG_REGION_FIRST);
     store_close(store);
     store = store_open(path);
     ck_numbers(store, "s", 2);
