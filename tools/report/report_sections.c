@@ -24,9 +24,9 @@
 #define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
 #define SHARE "1.0 * sum(costed_tokens) / NULLIF(sum(tokens), 0)"
 #define COST                                                                                       \
-    "CAST(round(round(sum(cost_microusd), 6)) AS INTEGER), "                                       \
-    "CAST(round(round(sum(computed_microusd), 6)) AS "                                             \
-    "INTEGER), " SHARE
+    "CAST(" SESSION_MICROUSD("cost_microusd") " AS INTEGER), "                                     \
+                                              "CAST(" SESSION_MICROUSD(                            \
+                                                  "computed_microusd") " AS INTEGER), " SHARE
 #define USAGE "usage_event_costs WHERE " IN_SESSIONS " AND " IN_TIME
 #define USED                                                                                       \
     "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
@@ -91,9 +91,9 @@
 #define PERIOD_SECTION(period, plural, unit, head)                                                 \
     {                                                                                              \
         .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
-        .sql = "SELECT * FROM (SELECT coalesce(annal_period(" SESSION_TIME_OF(                     \
-            "usage_event_costs") ", '" unit "'), 'no time'), " USED                                \
-                                 " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",               \
+        .sql = "SELECT * FROM (SELECT " SESSION_PERIOD_OF(                                         \
+            "usage_event_costs", unit) ", " USED                                                   \
+                                       " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",         \
         .columns = {                                                                               \
             {unit, head, .cell = CELL_TEXT},                                                       \
             USED_COLUMNS                                                                           \

@@ -8,6 +8,7 @@
 #include "tools/serve/serve.h"
 #include "tools/show/rows_json.h"
 #include "tools/show/schema_list.h"
+#include "tools/show/session_rows.h"
 #include "tools/show/values.h"
 
 #include <annal/search.h>
@@ -65,16 +66,21 @@ void ask_schema(struct serve *serve, struct request *request)
     "(?1 IS NULL OR " time " >= (SELECT annal_instant(?1)))"                                       \
     " AND (?2 IS NULL OR " time " < (SELECT annal_instant(?2)))"
 
-#define USAGE_OF(key, name)                                                                        \
+#define USAGE_OF(key, name) USAGE_JOINED(key, name, "")
+#define USAGE_JOINED(key, name, joins)                                                             \
     "SELECT " key " AS " name ", count(DISTINCT u.session_id) AS sessions,"                        \
     " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
     " sum(u.output_tokens) AS output_tokens, sum(u.cached_input_tokens) AS cached_input_tokens,"   \
     " sum(u.cache_write_tokens) AS cache_write_tokens,"                                            \
-    " round(round(sum(u.cost_microusd), 6)) / 1e6 AS cost_usd,"                                    \
-    " round(round(sum(u.computed_microusd), 6)) / 1e6 AS computed_cost_usd,"                       \
-    " sum(u.costed_tokens) AS costed_tokens"                                                       \
-    " FROM usage_event_costs u LEFT JOIN sessions s ON s.id = u.session_id"                        \
-    " WHERE " IN_RANGE("u.timestamp") " GROUP BY 1 ORDER BY "
+    " " SESSION_MICROUSD(                                                                          \
+        "u.cost_microusd") " / 1e6 AS cost_usd,"                                                   \
+                           " " SESSION_MICROUSD(                                                   \
+                               "u.computed_microusd") " / 1e6 AS computed_cost_usd,"               \
+                                                      " sum(u.costed_tokens) AS costed_tokens"     \
+                                                      " FROM usage_event_costs u LEFT JOIN "       \
+                                                      "sessions s ON s.id = u.session_id" joins    \
+                                                      " WHERE " IN_RANGE(                          \
+                                                          "u.timestamp") " GROUP BY 1 ORDER BY "
 
 /* SQL of tool_stats, limited to calls that began in a range of time. */
 #define TOOLS_USED                                                                                 \
@@ -123,18 +129,22 @@ static void ask_in_zone(struct serve *serve, struct request *request, const char
 
 void ask_usage(struct serve *serve, struct request *request)
 {
-    static const char *const choices[] = {"model", "day",  "agent", "session", "dir",
-                                          "tool",  "hour", "week",  "month",   NULL};
+    static const char *const choices[] = {"model", "day",  "agent", "session", "dir", "tool",
+                                          "hour",  "week", "month", "project", NULL};
     static const char *const sqls[] = {
         USAGE_OF("u.model", "model") "cost_usd DESC, 1",
-        USAGE_OF("annal_period(u.timestamp, 'day')", "day") "1",
+        USAGE_OF(SESSION_PERIOD_OF("u", "day"), "day") "1",
         USAGE_OF("s.agent_id", "agent_id") "cost_usd DESC, 1",
         USAGE_OF("u.session_id", "session_id") "cost_usd DESC, 1 LIMIT 1000",
         USAGE_OF("s.working_directory", "working_directory") "cost_usd DESC, 1 LIMIT 1000",
         TOOLS_USED,
-        USAGE_OF("annal_period(u.timestamp, 'hour')", "hour") "1",
-        USAGE_OF("annal_period(u.timestamp, 'week')", "week") "1",
-        USAGE_OF("annal_period(u.timestamp, 'month')", "month") "1"};
+        USAGE_OF(SESSION_PERIOD_OF("u", "hour"), "hour") "1",
+        USAGE_OF(SESSION_PERIOD_OF("u", "week"), "week") "1",
+        USAGE_OF(SESSION_PERIOD_OF("u", "month"), "month") "1",
+        USAGE_JOINED(
+            "j.project", "project",
+            " LEFT JOIN session_projects j ON j.session_id = u.session_id") "cost_usd DESC, 1 "
+                                                                            "LIMIT 1000"};
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     struct time_range range;
     int by = 0;

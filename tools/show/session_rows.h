@@ -10,7 +10,7 @@
 
 /* Value of time_from of a session whose only time is the time of the imported file. This time is a
  * guess, so lists are not sorted by it. */
-#define SESSION_GUESSED  "of the file"
+#define SESSION_GUESSED "of the file"
 
 /* SQL condition: a time can be right, because it is neither before 1970-01-02 nor later than a day
  * from now. */
@@ -48,6 +48,12 @@
                                            "x.session_id = " t ".session_id AND x.seq > " t        \
                                            ".seq AND " SESSION_TIME_HOLDS(                         \
                                                "x.timestamp") " ORDER BY x.seq LIMIT 1)))"
+
+/* SQL for the day, week or other unit of time of a row of usage t, and for sums of its costs: the
+ * same in reports and on the page. */
+#define SESSION_PERIOD_OF(t, unit)                                                                 \
+    "coalesce(annal_period(" SESSION_TIME_OF(t) ", '" unit "'), 'no time')"
+#define SESSION_MICROUSD(column) "round(round(sum(" column "), 6))"
 
 /*
  * SQL condition: a session was active in a range of time, that is, has an event in it. Either bound

@@ -309,6 +309,18 @@ export class Server implements Source {
     return (await this.get<{ hits: Hit[] }>('/search', { q, session, limit }, signal)).hits;
   }
 
+  /* Tokens and costs of days from `since` to before `until`, both YYYY-MM-DD in the browser's time zone. */
+  async usageBy(by: string, since?: string, until?: string, signal?: AbortSignal): Promise<Record<string, any>[]> {
+    const ask = (zone?: string) => this.get<Table>('/usage', { by, since, until, zone }, signal);
+    try {
+      return objects(await ask(this.zone));
+    } catch (e) {
+      if (!(e instanceof ApiError) || e.code !== 'zone') throw e;
+      this.zone = '';
+      return objects(await ask());
+    }
+  }
+
   async titles(ids: string[], signal?: AbortSignal): Promise<Map<string, string>> {
     const list = [...new Set(ids)].map((id) => `'${id.replaceAll("'", "''")}'`).join();
     const sql = `SELECT s.id, coalesce(s.title, p.title, s.id) FROM sessions s LEFT JOIN forks f ON f.session_id = s.id

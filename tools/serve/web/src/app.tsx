@@ -8,6 +8,7 @@ import { Search, toFirstHit } from './search';
 import { SessionPage } from './session';
 import { Sessions, toList } from './sessions';
 import { Sql } from './sql';
+import { Usage } from './usage';
 import { applyTheme, Empty, Failure, Icon, useApp, useKeys, useStored, useStream, useUnread } from './ui';
 import * as format from './format';
 
@@ -18,6 +19,7 @@ const KEYS: [string, [string, string][]][] = [
       ['/  Ctrl K', 'search'],
       ['?', 'these keys'],
       ['g s', 'sessions'],
+      ['g u', 'usage'],
       ['g w', 'what failed'],
       ['g q', 'SQL'],
       ['Esc', 'close, or go back to the list'],
@@ -199,7 +201,7 @@ class Guard extends Component<{ children: ComponentChildren; on: string }, { err
   }
 }
 
-const TITLES: Record<string, string> = { '': 'Sessions', search: 'Search', sql: 'SQL', failures: 'Failures' };
+const TITLES: Record<string, string> = { '': 'Sessions', search: 'Search', sql: 'SQL', failures: 'Failures', usage: 'Usage' };
 
 const THEMES = ['auto', 'light', 'dark'];
 
@@ -214,6 +216,7 @@ export function Frame() {
     '?': () => setHelp(true),
     s: afterG('#/'),
     q: afterG('#/sql'),
+    u: afterG('#/usage'),
     w: afterG('#/failures'),
     Escape: () => !source.isFile && route.page !== '' && toList(),
   });
@@ -236,6 +239,8 @@ export function Frame() {
       </Empty>
     ) : route.page === 'sql' ? (
       <Sql route={route} />
+    ) : route.page === 'usage' ? (
+      <Usage route={route} />
     ) : route.page === 'failures' ? (
       <Failures route={route} />
     ) : route.page === 'search' ? (
@@ -272,6 +277,9 @@ export function Frame() {
             <nav aria-label="Pages">
               <a href="#/" aria-current={route.page === '' || route.page === 's' ? 'page' : undefined}>
                 Sessions
+              </a>
+              <a href="#/usage" aria-current={route.page === 'usage' ? 'page' : undefined}>
+                Usage
               </a>
               <a href="#/failures" aria-current={route.page === 'failures' ? 'page' : undefined}>
                 Failures

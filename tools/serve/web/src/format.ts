@@ -30,6 +30,10 @@ export function money(usd: number | null | undefined): string {
 export const cost = (usd: number | null | undefined, computed: boolean): string =>
   usd == null ? '–' : `${computed ? '~' : ''}${money(usd)}`;
 
+/* 27% for 0.279: rounded down, so that 100% means all, but at least 1% if it is not 0. */
+export const share = (part: number, whole: number): string =>
+  whole > 0 ? `${part > 0 ? Math.max(1, Math.floor((100 * part) / whole)) : 0}%` : '–';
+
 export const plural = (n: number, word: string): string => `${count(n)} ${word}${n === 1 ? '' : 's'}`;
 
 export function duration(ms: number | null | undefined): string {

@@ -34,9 +34,17 @@ interface Row {
   end?: boolean;
 }
 
+/* An age such as 7d, or the first moment of a day such as 2026-03-02 in the time zone of the browser. */
 export const sinceTime = (name: string): string | undefined => {
   const found = SINCE.find(([key]) => key === name);
-  return found && new Date(Date.now() - found[2]).toISOString();
+  const at = found ? Date.now() - found[2] : Date.parse(/^\d{4}-\d\d-\d\d$/.test(name) ? `${name}T00:00` : '');
+  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
+};
+
+/* The end of a day. */
+const untilTime = (day: string): string | undefined => {
+  const at = sinceTime(day);
+  return at && new Date(new Date(at).setDate(new Date(at).getDate() + 1)).toISOString();
 };
 
 /* The loaded part of the list, in the server's order. */
@@ -250,7 +258,7 @@ function Filters({
 }: {
   facets?: Facets;
   query: URLSearchParams;
-  set: (name: string, value: string) => void;
+  set: (name: string, value: string, without?: string) => void;
 }) {
   const options = (list: [string, number][] = [], shorten = (x: string) => x): [string, string][] =>
     list.map(([name, n]) => [name, `${shorten(name)} (${format.count(n)})`]);
@@ -288,8 +296,13 @@ function Filters({
       <Select
         label="Active at any time"
         value={value('since')}
-        options={SINCE.map(([key, text]) => [key, `Active ${text}`])}
-        choose={(v) => set('since', v)}
+        options={[
+          ...SINCE.map(([key, text]): [string, string] => [key, `Active ${text}`]),
+          ...(/^\d/.test(value('since')) && !SINCE.some(([key]) => key === value('since'))
+            ? [[value('since'), `Active ${value('since')} to ${value('until') || 'now'}`] as [string, string]]
+            : []),
+        ]}
+        choose={(v) => set('since', v, 'until')}
       />
       <label class="check">
         <input
@@ -388,7 +401,11 @@ export function Sessions({ route }: { route: Route }) {
     );
     const fetchPage = (cursor: string | undefined, limit: number, signal: AbortSignal) =>
       server!.sessions(
-        { ...asked, since: sinceTime(query.get('since') ?? ''), sort, tree: flat ? undefined : 1, cursor, limit },
+        {
+          ...asked,
+          since: sinceTime(query.get('since') ?? ''),
+          until: untilTime(query.get('until') ?? ''),
+          sort, tree: flat ? undefined : 1, cursor, limit },
         signal,
       );
     return new Listing(fetchPage, redraw);
@@ -479,8 +496,9 @@ export function Sessions({ route }: { route: Route }) {
   }, [isListed, chosenId, open, query.toString()]);
   useEffect(() => () => clearTimeout(rest.current), []);
 
-  const set = (name: string, value: string) => {
+  const set = (name: string, value: string, without?: string) => {
     const next = new URLSearchParams(query);
+    if (without) next.delete(without);
     if (value) next.set(name, value);
     else next.delete(name);
     replace(link('', '', Object.fromEntries(next)));

@@ -499,3 +499,63 @@ test('numbers of one column of an answer are written alike', async () => {
   assert.deepEqual(cells.filter(Boolean), ['1,060', '$2.50', '2026', '2,573,467,013', '$1,235', '1999']);
   await page.close();
 });
+
+test('usage has the numbers of a report, by day, week, model, project and agent, and leads to the sessions', async () => {
+  const own = new Store();
+  const use = (ts, model, tokens, cost_usd) => ({
+    type: 'agent.turn.usage',
+    ts: `${ts}T10:00:00Z`,
+    data: { model, input_tokens: tokens, cached_input_tokens: tokens / 2, output_tokens: 0, cost_usd },
+  });
+  const begin = (ts, title, agent_id, directory) => ({
+    type: 'session.created',
+    ts: `${ts}T09:00:00Z`,
+    data: { title, agent_id, working_directory: directory },
+  });
+  own.append('u1', [begin('2026-03-02', 'First', 'ant', '/p/one'), use('2026-03-02', 'claude-opus-4-5', 1_000_000)]);
+  own.append('u2', [
+    begin('2026-03-08', 'Second', 'bee', '/p/two'),
+    use('2026-03-08', 'other-model', 4000, 2.25),
+    use('2026-03-09', 'other-model', 4000, 1),
+  ]);
+  const there = await serve(own);
+  const page = await open(context, there, 'usage?range=all');
+  const bars = (title) => page.locator('.bars', { has: page.locator('h2', { hasText: title }) });
+  const texts = async (title) => {
+    await bars(title).locator('.bar-row').first().waitFor();
+    return (await bars(title).locator('.bar-row').allInnerTexts()).map((text) => text.replace(/\s+/g, ' ').trim());
+  };
+  const rows = own.run('report', '--json', '--by', 'week').trim().split('\n').map((line) => JSON.parse(line));
+  const { cost_microusd, computed_microusd } = rows.find((row) => row.section === 'total');
+  assert.match(
+    await page.locator('.numbers').innerText(),
+    new RegExp(`cost\\s+~\\$${(cost_microusd / 1e6).toFixed(2)}\\s+${Math.floor((100 * computed_microusd) / cost_microusd)}% computed`, 'i'),
+  );
+  assert.match(await page.locator('.numbers').innerText(), /input from cache\s+50%\s+sessions\s+2/i);
+  const first = `~$${(computed_microusd / 1e6).toFixed(2)} · 1.0M`;
+  assert.deepEqual(await texts('Over time'), [`2026-03-02 ${first}`, '2026-03-08 $2.25 · 4.0k', '2026-03-09 $1.00 · 4.0k']);
+  assert.deepEqual((await texts('By project')).sort(), [`/p/one ${first}`, '/p/two $3.25 · 8.0k']);
+  assert.equal((await texts('By model')).length, 2);
+  assert.equal((await texts('By agent')).length, 2);
+  await page.click('.units >> text=Weeks');
+  await page.waitForSelector('.bar-name >> text=2026-W10');
+  const weeks = rows.filter((row) => row.section === 'weeks');
+  assert.deepEqual(
+    (await texts('Over time')).map((text) => [text.split(' ')[0], Number(/\$([\d.]+)/.exec(text)[1])]),
+    weeks.map((row) => [row.week, Number((row.cost_microusd / 1e6).toFixed(2))]),
+  );
+  await page.fill('input[type=date] >> nth=0', '2026-03-08');
+  await page.waitForFunction(() => !document.querySelector('.usage').innerText.includes('/p/one'));
+  assert.match(page.url(), /from=2026-03-08/);
+  await bars('By project').locator('a').first().click();
+  await page.waitForSelector('.row-link >> text=Second');
+  assert.equal(await page.locator('.row-link').count(), 1);
+  await page.goBack();
+  await page.locator('.bars', { hasText: 'Over time' }).locator('a', { hasText: '2026-W10' }).click();
+  await page.waitForSelector('.row-link >> text=First');
+  assert.match(page.url(), /since=2026-03-02&until=2026-03-08/);
+  quiet(page);
+  await page.close();
+  await there.stop();
+  own.remove();
+});

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all sessions used and cost in a range of days: by day, model, project, agent, tool, session. Each bar leads to
+ * its sessions. The numbers are those of `annal report`. */
+import type { ComponentChildren } from 'preact';
+import * as format from './format';
+import { link, replace, type Route } from './route';
+import { Empty, Failure, useAnswer, useApp } from './ui';
+
+const RANGES: [string, string, number | null][] = [
+  ['today', 'Today', 0],
+  ['7d', '7 days', 6],
+  ['30d', '30 days', 29],
+  ['all', 'All', null],
+];
+
+const UNITS: [string, string][] = [
+  ['day', 'Days'],
+  ['week', 'Weeks'],
+  ['month', 'Months'],
+];
+
+const DAY = /^\d{4}-\d\d-\d\d$/;
+
+const shifted = (day: string, days: number): string => {
+  const at = new Date(`${day}T12:00`);
+  at.setDate(at.getDate() + days);
+  return format.day(at.getTime());
+};
+
+/* The first and the last day; undefined for no bound. */
+function rangeOf(query: URLSearchParams): { name: string; from?: string; to?: string } {
+  const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
+  if (DAY.test(from) || DAY.test(to))
+    return { name: '', from: DAY.test(from) ? from : undefined, to: DAY.test(to) ? to : undefined };
+  const [name, , days] = RANGES.find(([key]) => key === query.get('range')) ?? RANGES[2]!;
+  return { name, from: days === null ? undefined : shifted(format.day(Date.now()), -days) };
+}
+
+interface Use {
+  name: string;
+  sessions: number;
+  tokens: number;
+  input: number;
+  cached: number;
+  cost: number | null;
+  computed: number;
+}
+
+const useOf = (row: Record<string, any>): Use => ({
+  name: String(Object.values(row)[0] ?? ''),
+  sessions: row.sessions,
+  tokens: (row.input_tokens ?? 0) + (row.output_tokens ?? 0),
+  input: row.input_tokens ?? 0,
+  cached: row.cached_input_tokens ?? 0,
+  cost: row.cost_usd,
+  computed: row.computed_cost_usd ?? 0,
+});
+
+const money = (use: Use): string => format.cost(use.cost, use.computed > 0);
+
+/* The unit of a period as days: a week 2026-W10, a month 2026-03. */
+function daysOf(period: string): { from: string; to: string } | null {
+  const week = /^(\d{4})-W(\d\d)$/.exec(period);
+  if (week) {
+    /* The fourth of January is in the first week. */
+    const first = new Date(Number(week[1]), 0, 4, 12);
+    const monday = shifted(format.day(first.getTime()), (Number(week[2]) - 1) * 7 - ((first.getDay() + 6) % 7));
+    return { from: monday, to: shifted(monday, 6) };
+  }
+  if (/^\d{4}-\d\d$/.test(period)) {
+    const [year, month] = period.split('-').map(Number);
+    return { from: `${period}-01`, to: format.day(new Date(year!, month!, 0, 12).getTime()) };
+  }
+  return DAY.test(period) ? { from: period, to: period } : null;
+}
+
+const MOST_ROWS = 12;
+
+function Rows(props: {
+  title: string;
+  rows: { key: string; name: string; value: number; text: ComponentChildren; href?: string }[];
+  children?: ComponentChildren;
+}) {
+  const most = Math.max(...props.rows.map((row) => row.value), 1e-9);
+  return (
+    <section class="bars">
+      <h2>
+        {props.title} {props.children}
+      </h2>
+      {props.rows.map((row) => {
+        const content = (
+          <>
+            <span class="bar-name" title={row.name}>
+              {row.name}
+            </span>
+            <span class="bar-track">
+              <i style={{ width: `${(100 * row.value) / most}%` }} />
+            </span>
+            <span class="bar-value">{row.text}</span>
+          </>
+        );
+        return row.href ? (
+          <a class="bar-row" key={row.key} href={row.href}>
+            {content}
+          </a>
+        ) : (
+          <div class="bar-row" key={row.key}>
+            {content}
+          </div>
+        );
+      })}
+    </section>
+  );
+}
+
+export function Usage({ route }: { route: Route }) {
+  const { server } = useApp();
+  const { query } = route;
+  const { name: range, from, to } = rangeOf(query);
+  const unit = UNITS.find(([key]) => key === query.get('by'))?.[0] ?? 'day';
+  const until = to && shifted(to, 1);
+  const answer = useAnswer(
+    async (signal) => {
+      const by = (what: string) => server!.usageBy(what, from, until, signal);
+      const [models, periods, projects, agents, sessions, tools] = await Promise.all(
+        ['model', unit, 'project', 'agent', 'session', 'tool'].map(by),
+      );
+      const top = sessions!.slice(0, MOST_ROWS).map(useOf);
+      return {
+        models: models!.map(useOf),
+        periods: periods!.map(useOf),
+        projects: projects!.map(useOf),
+        agents: agents!.map(useOf),
+        top,
+        titles: top.length ? await server!.titles(top.map((use) => use.name), signal) : new Map<string, string>(),
+        tools: tools!,
+        sessions: sessions!.length,
+      };
+    },
+    [from, to, unit],
+  );
+  const set = (changes: Record<string, string | undefined>) => {
+    const next = { range: range || undefined, from: range ? undefined : from, to: range ? undefined : to, by: unit };
+    replace(link('usage', '', { ...next, ...changes }));
+  };
+  const listOf = (filter: Record<string, string>): string => link('', '', { since: from, until: to, flat: 1, ...filter });
+  const value = answer.value;
+  const sum = (of: (use: Use) => number): number => value?.models.reduce((n, use) => n + of(use), 0) ?? 0;
+  const cost = sum((use) => use.cost ?? 0);
+  const computed = sum((use) => use.computed);
+  const rows = (list: Use[], filter?: string) =>
+    list
+      .filter((use) => use.tokens > 0 || use.cost)
+      .slice(0, MOST_ROWS)
+      .map((use) => ({
+        key: use.name,
+        name: use.name || 'not said',
+        value: use.cost ?? 0,
+        text: `${money(use)} · ${format.compact(use.tokens)}`,
+        href: filter && use.name ? listOf({ [filter]: use.name }) : undefined,
+      }));
+  return (
+    <main class="search-page usage" aria-busy={answer.busy}>
+      <h1>Usage</h1>
+      <div class="filters" role="group" aria-label="Range">
+        {RANGES.map(([key, text]) => (
+          <button
+            class={key === range ? 'button main' : 'button'}
+            aria-pressed={key === range}
+            onClick={() => set({ range: key, from: undefined, to: undefined })}
+          >
+            {text}
+          </button>
+        ))}
+        <label>
+          from{' '}
+          <input
+            type="date"
+            value={from ?? ''}
+            onChange={(e) => set({ range: undefined, from: e.currentTarget.value, to })}
+          />
+        </label>
+        <label>
+          to{' '}
+          <input type="date" value={to ?? ''} onChange={(e) => set({ range: undefined, from, to: e.currentTarget.value })} />
+        </label>
+      </div>
+      {answer.error && <Failure text={answer.error} />}
+      {!value && answer.busy && <p class="wait">Adding up…</p>}
+      {value && !value.models.length && <Empty title="No tokens were counted in these days" />}
+      {value && value.models.length > 0 && (
+        <>
+          <dl class="numbers">
+            <div>
+              <dt>cost</dt>
+              <dd>{format.cost(cost, computed > 0)}</dd>
+              {computed > 0 && (
+                <dd class="dim more">{format.share(computed, cost)} computed from list prices</dd>
+              )}
+            </div>
+            <div>
+              <dt>tokens</dt>
+              <dd>{format.compact(sum((use) => use.tokens))}</dd>
+            </div>
+            <div>
+              <dt>input from cache</dt>
+              <dd>{format.share(sum((use) => use.cached), sum((use) => use.input))}</dd>
+            </div>
+            <div>
+              <dt>sessions</dt>
+              <dd>
+                <a href={listOf({})}>{value.sessions === 1000 ? 'over 1,000' : format.count(value.sessions)}</a>
+              </dd>
+            </div>
+          </dl>
+          <Rows
+            title="Over time"
+            rows={value.periods.map((use) => {
+              const days = daysOf(use.name);
+              return {
+                key: use.name,
+                name: use.name,
+                value: use.cost ?? 0,
+                text: `${money(use)} · ${format.compact(use.tokens)}`,
+                href: days ? link('', '', { since: days.from, until: days.to, flat: 1 }) : undefined,
+              };
+            })}
+          >
+            <span class="units">
+              {UNITS.map(([key, text]) => (
+                <button class="link" aria-pressed={key === unit} onClick={() => set({ by: key })}>
+                  {text}
+                </button>
+              ))}
+            </span>
+          </Rows>
+          <Rows title="By model" rows={rows(value.models, 'model')} />
+          <Rows title="By project" rows={rows(value.projects, 'dir')} />
+          <Rows title="By agent" rows={rows(value.agents, 'agent')} />
+          <Rows
+            title="Most expensive sessions"
+            rows={value.top.map((use) => ({
+              key: use.name,
+              name: value.titles.get(use.name) ?? use.name,
+              value: use.cost ?? 0,
+              text: `${money(use)} · ${format.compact(use.tokens)}`,
+              href: link('s', use.name),
+            }))}
+          />
+          <Rows
+            title="Calls by tool"
+            rows={value.tools.slice(0, MOST_ROWS).map((tool) => ({
+              key: String(tool.tool),
+              name: String(tool.tool ?? 'not said'),
+              value: tool.calls,
+              text: `${format.count(tool.calls)}${tool.failed ? ` (${format.count(tool.failed)} failed)` : ''}`,
+            }))}
+          />
+        </>
+      )}
+    </main>
+  );
+}
