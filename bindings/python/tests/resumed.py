@@ -43,7 +43,7 @@ def main() -> None:
     block = re.findall(r"```python\n(.*?)```", Path(page).read_text(), re.DOTALL)[0]
     example = compile(block, "agents.md", "exec")
     killed = jobs = resumed = 0
-    longest = 0.3
+    longest: float | None = None  # the duration of the first job, which is not killed
     while killed < int(kills):
         place = Path(directory) / f"job-{jobs}"
         place.mkdir()
@@ -61,7 +61,7 @@ def main() -> None:
                     traceback.print_exc()
                 finally:
                     os._exit(code)
-            until = began + chance.uniform(0, 1.1 * longest)
+            until = began + (600 if longest is None else chance.uniform(0, 1.2 * longest))
             status: int | None = None
             while time.monotonic() < until and status is None:
                 found, code = os.waitpid(child, os.WNOHANG)
@@ -73,7 +73,7 @@ def main() -> None:
                 killed += os.WIFSIGNALED(status)
             if os.WIFEXITED(status):
                 assert os.waitstatus_to_exitcode(status) == 0, place
-                longest = 0.5 * longest + 0.5 * (time.monotonic() - began)
+                longest = longest or time.monotonic() - began
                 break
         said = subprocess.run([sys.executable, "-c", CHECK], cwd=place, check=True, capture_output=True, text=True)
         resumed += int(said.stdout)

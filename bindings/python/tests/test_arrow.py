@@ -12,7 +12,7 @@ import libannal as annal
 
 pyarrow = pytest.importorskip("pyarrow")
 
-COLUMNS = ["session", "seq", "timestamp", "type", "id", "cause", "data"]
+COLUMNS = ["session_id", "seq", "timestamp", "type", "id", "cause", "data"]
 
 
 def test_every_type_of_sqlite_and_missing_values(store: annal.Store) -> None:
@@ -55,7 +55,7 @@ def test_events_as_a_table(store: annal.Store) -> None:
         assert table.column_names == COLUMNS
         assert table.to_pylist() == [
             {
-                "session": "s1",
+                "session_id": "s1",
                 "seq": event.seq,
                 "timestamp": event.ts,
                 "type": event.type,

@@ -115,6 +115,15 @@ def test_examples_in_pages_run(
     run_block(blocks(page)[number], {"__name__": "__main__"}, capsys)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_examples_of_the_readme_run_in_any_order_and_twice(
+    order: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in 2 * blocks(PAGES[0])[::order]:
+        run_block(block, {"__name__": "__main__"}, capsys)
+
+
 def test_the_tour_for_analysts_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,3 +110,30 @@ def test_closing_the_store_ends_a_waiting_tail(path: Path) -> None:
     store.close()
     thread.join(10)
     assert ended == ["closed"]
+
+
+@pytest.mark.parametrize("what", ["tail", "store"])
+def test_an_asynchronous_iteration_ends_when_the_tail_or_its_store_is_closed(path: Path, what: str) -> None:
+    async def main() -> None:
+        store = annal.open(path)
+        tail = store.tail(from_now=True)
+        seen = []
+
+        async def follow() -> None:
+            async for event in tail:
+                seen.append(event.type)
+
+        following = asyncio.create_task(follow())
+        await asyncio.sleep(0.05)
+        store.session("s1").append("a")
+        await asyncio.sleep(0.1)
+        (tail if what == "tail" else store).close()
+        await asyncio.wait_for(following, 5)
+        assert seen == ["a"]
+        with pytest.raises(annal.Closed):
+            tail.next(0)
+        async for _ in tail:
+            raise AssertionError("it is closed")
+        store.close()
+
+    asyncio.run(main())

@@ -69,7 +69,7 @@ class Slice:
     __slots__ = ("_bytes", "value")
 
     def __init__(self, content: str | bytes) -> None:
-        encoded = encode(content) if isinstance(content, str) else content
+        encoded = content if isinstance(content, bytes) else encode(content)
         self._bytes = ffi.from_buffer("char[]", encoded)
         self.value = (self._bytes, len(encoded))
 
@@ -84,16 +84,32 @@ class Slices:
             contents = ()
         elif isinstance(contents, str):
             contents = (contents,)
+        elif not isinstance(contents, Sequence):
+            raise Invalid(f"a str or a sequence of str is needed, not {type(contents).__name__}")
         self._kept = [Slice(content) for content in contents]
         self.count = len(self._kept)
         self.array = ffi.new("annal_slice[]", [kept.value for kept in self._kept]) if self._kept else ffi.NULL
 
 
 def encode(content: str) -> bytes:
+    if not isinstance(content, str):
+        raise Invalid(f"a str is needed, not {type(content).__name__}: {content!r:.80}")
     try:
         return content.encode()
     except UnicodeEncodeError as error:
         raise Invalid(f"text that is not valid Unicode: {error}") from None
+
+
+def natural(number: int, what: str) -> int:
+    """A number that is not negative, and has at most 64 bits."""
+    if not isinstance(number, int) or not 0 <= number < 2**63:
+        raise Invalid(f"{what} is an integer that is not negative, not {number!r:.80}")
+    return number
+
+
+def refuse_copy(self: object) -> Any:
+    """In place of __reduce__: an object that owns memory of the library is neither copied nor pickled."""
+    raise TypeError(f"{self!r} cannot be copied or pickled: share the object, or open another one")
 
 
 def microseconds(moment: Time) -> int:
@@ -102,11 +118,15 @@ def microseconds(moment: Time) -> int:
         if moment.tzinfo is None:
             raise Invalid("a datetime without a zone: give it one, for instance timezone.utc")
         return (moment - EPOCH) // _MICROSECOND
+    if not isinstance(moment, (int, str)):
+        raise Invalid(f"a time is a datetime, microseconds or ISO 8601, not {type(moment).__name__}")
     if isinstance(moment, str):
         out = ffi.new("int64_t *")
         err = new_error()
         check(lib.annal_time_parse(Slice(moment).value, out, err), err)
         return int(out[0])
+    if not -(2**63) < moment < 2**63:
+        raise Invalid(f"microseconds have at most 64 bits: {moment}")
     return moment
 
 
@@ -226,6 +246,8 @@ class Resource:
     def __init__(self, handle: Handle, lock: Any) -> None:
         self._handle = handle
         self._lock = lock
+
+    __reduce__ = refuse_copy
 
     def close(self) -> None:
         """Free it. A second time does nothing."""

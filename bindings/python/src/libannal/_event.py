@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ._core import Time, data, microseconds, moment, text
+from ._core import Time, data, microseconds, moment, natural, text
 from ._core import encode as utf8
 from ._errors import Invalid
 from ._json import dumps, loads
@@ -136,7 +136,7 @@ class Draft:
     type: str
     data: Any = None
     id: str | None = None
-    cause: str | Event | None = None
+    cause: str | int | Event | None = None
     ts: Time | None = None
 
 
@@ -144,7 +144,7 @@ _HEAD = struct.Struct("=QQQQq")  # libannal_draft
 
 
 def flat(
-    type: str, data: Any, id: str | None, cause: str | Event | None, ts: Time | None
+    session: str, type: str, data: Any, id: str | None, cause: str | int | Event | None, ts: Time | None
 ) -> tuple[bytes, bytes]:
     """A draft for `libannal_append()`: its head, and its bytes."""
     type_, text_ = utf8(type), dumps(data, stable=id is not None)
@@ -154,12 +154,14 @@ def flat(
             raise Invalid("an id of an event must not be empty")
         id_ = utf8(id)
     if cause is not None:
+        if isinstance(cause, int):
+            cause = f"{session}:{natural(cause, 'a seq that is a cause')}"
         cause_ = utf8(cause.ref if isinstance(cause, Event) else cause)
     ts_us = 0 if ts is None else microseconds(ts) or _TS_ZERO
     return _HEAD.pack(len(type_), len(text_), len(id_), len(cause_), ts_us), b"".join((type_, text_, id_, cause_))
 
 
-def flat_drafts(drafts: Iterable[Draft]) -> tuple[bytes, bytes]:
-    """As `flat_draft()`, of several drafts: their heads, and their bytes."""
-    pairs = [flat(draft.type, draft.data, draft.id, draft.cause, draft.ts) for draft in drafts]
+def flat_drafts(session: str, drafts: Iterable[Draft]) -> tuple[bytes, bytes]:
+    """As `flat()`, of several drafts: their heads, and their bytes."""
+    pairs = [flat(session, draft.type, draft.data, draft.id, draft.cause, draft.ts) for draft in drafts]
     return b"".join([head for head, _ in pairs]), b"".join([content for _, content in pairs])

@@ -8,8 +8,10 @@ standard library: the same value has the same bytes wherever it is written. (A f
 from __future__ import annotations
 
 import json
+from enum import Enum
 from importlib import import_module
 from typing import Any, cast
+from uuid import UUID
 
 from ._errors import Invalid
 
@@ -24,7 +26,22 @@ _AS_STANDARD = (
     if orjson is None
     else orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
-_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _default(value: object) -> Any:
+    """The JSON of values that orjson knows and the standard library does not."""
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default)
+
+# orjson reads integers of more than 64 bits as floats. Texts with so many digits in a row are left to the standard library.
+_DIGITS = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
+_LONG = b"0" * 19
 
 
 def dumps(value: Any, stable: bool = True) -> bytes:
@@ -46,11 +63,11 @@ def dumps(value: Any, stable: bool = True) -> bytes:
 
 def loads(text: bytes) -> Any:
     """The value of JSON text."""
-    if orjson is not None:
+    if orjson is not None and _LONG not in text.translate(_DIGITS):
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
-            pass  # an integer of more than 64 bits, for instance
+            pass  # half a surrogate pair, for instance
     return json.loads(text)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from ._core import DAMAGE, END, Slice, Slices, Time, bound, check, ffi, lib, new_error
+from ._core import DAMAGE, END, Slice, Slices, Time, bound, check, natural, ffi, lib, new_error
 from ._errors import Corrupt
 from ._event import Event
 from ._table import BATCH_BYTES, BATCH_ROWS, BLOCK_BYTES, Table, event_batch, event_schema, growing, read_block
@@ -49,9 +49,9 @@ def events_filter(
             "type_count": patterns.count,
             "since_us": bound(since),
             "until_us": bound(until),
-            "from_seq": from_seq,
-            "to_seq": to_seq,
-            "limit": limit,
+            "from_seq": natural(from_seq, "from_seq"),
+            "to_seq": natural(to_seq, "to_seq"),
+            "limit": natural(limit, "limit"),
             "descending": descending,
             "where": condition.value,
         },
@@ -94,7 +94,7 @@ class Query:
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[pyarrow.RecordBatch]:
         """The events as batches of Arrow of at most `rows` rows; memory does not grow with the answer.
 
-        The columns are session, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
+        The columns are session_id, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
         "arrow"). Raises `Corrupt` at a damaged event.
         """
         return (event_batch(table) for table in self._tables(repeat(rows), BATCH_BYTES) if len(table))

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, overload
 
-from ._core import DAMAGE, END, Collector, Slice, Time, check, data, failure, ffi, lib, moment, new_error, text
+from ._core import DAMAGE, END, Collector, Slice, Time, check, natural, data, failure, ffi, lib, moment, new_error, refuse_copy, text
 from ._core import encode as utf8
 from ._errors import Corrupt, Invalid, NotFound
 from ._event import Draft, Event, flat, flat_drafts
@@ -85,9 +85,14 @@ def _string(raw: Any) -> str:
 def _draft(item: Draft | tuple[Any, ...] | Mapping[str, Any]) -> Draft:
     if isinstance(item, Draft):
         return item
-    if isinstance(item, Mapping):
-        return Draft(**item)
-    return Draft(*item)
+    try:
+        if isinstance(item, Mapping):
+            return Draft(**item)
+        if isinstance(item, (tuple, list)):
+            return Draft(*item)
+    except TypeError as error:
+        raise Invalid(f"{item!r:.80} is not a draft: {error}") from None
+    raise Invalid(f"a draft is a Draft, a tuple or a dict of its fields, not {type(item).__name__}: {item!r:.80}")
 
 
 class Session:
@@ -107,6 +112,8 @@ class Session:
         err = new_error()
         check(lib.annal_session_id_check(self._slice.value, err), err)
 
+    __reduce__ = refuse_copy
+
     def __repr__(self) -> str:
         return f"<Session {self.id!r}>"
 
@@ -123,15 +130,15 @@ class Session:
         data: Any = None,
         *,
         id: str | None = None,
-        cause: str | Event | None = None,
+        cause: str | int | Event | None = None,
         ts: Time | None = None,
         expected_seq: int | None = None,
         level: Level | None = None,
     ) -> int:
         """Append an event, and return its seq. It is durable then, unless a `level` says otherwise.
 
-        `data` is anything that JSON can express, or bytes that are JSON already. With an `id` it is appended
-        exactly once: the same event again returns the first seq. `expected_seq` is the seq of the last event that the
+        `data` is anything that JSON can express, or bytes that are JSON already. `cause` is the event that led to it: an
+        `Event`, "session:seq", or a seq of this session. With an `id` it is appended exactly once: the same event again returns the first seq. `expected_seq` is the seq of the last event that the
         caller knows, 0 for none: if the session is longer, nothing is appended. The guards of the packs are checked
         first.
 
@@ -148,7 +155,7 @@ class Session:
         1
         """
         if id is not None or cause is not None or ts is not None or expected_seq is not None:
-            return self._append(*flat(type, data, id, cause, ts), 1, expected_seq, level)
+            return self._append(*flat(self.id, type, data, id, cause, ts), 1, expected_seq, level)
         name, content = utf8(type), dumps(data, stable=False)
         chosen = lib.ANNAL_LEVEL_DEFAULT if level is None else choice(LEVELS, level, "level")
         try:
@@ -164,6 +171,40 @@ class Session:
             raise failure(seq, err)
         _spare_errors.append(err)
         return seq
+
+    async def aappend(
+        self,
+        type: str,
+        data: Any = None,
+        *,
+        id: str | None = None,
+        cause: str | int | Event | None = None,
+        ts: Time | None = None,
+        expected_seq: int | None = None,
+        level: Level | None = None,
+    ) -> int:
+        """As `append()`, in an event loop: the loop never waits, and coroutines share a sync.
+
+        Do not change `data` until it returns. A coroutine that is cancelled may have appended the event. Appends of
+        coroutines to one session keep their order.
+        """
+        from ._async import Appender  # a program without a loop does not pay for it
+
+        store = self.store
+
+        def prepare() -> tuple[Session, Callable[..., int], bool]:
+            heads, content = flat(self.id, type, data, id, cause, ts)
+            is_sync = level == "sync" or level is None and store.level == "sync"
+
+            def call(for_sync: Level | None) -> int:
+                return self._append(heads, content, 1, expected_seq, for_sync or level)
+
+            return self, call, is_sync
+
+        if store._appender is None:
+            with store._index_lock:
+                store._appender = store._appender or Appender()
+        return await store._appender.append(prepare)
 
     def append_many(
         self,
@@ -181,17 +222,19 @@ class Session:
         ...     store.session("s1").append_many([("run.started", {}), ("run.ended", {})])
         range(1, 3)
         """
+        if isinstance(drafts, (str, bytes, Mapping, Draft)):
+            raise Invalid(f"append_many() takes several drafts, not one {type(drafts).__name__}")
         wanted = [_draft(item) for item in drafts]
         if not wanted:
             return range(0)
-        first = self._append(*flat_drafts(wanted), len(wanted), expected_seq, level)
+        first = self._append(*flat_drafts(self.id, wanted), len(wanted), expected_seq, level)
         return range(first, first + len(wanted))
 
     def _report(self, drafts: Sequence[Draft], *, expected_seq: int | None = None, level: Level | None = None) -> int:
         """As `append_many()`, for events that report what has happened already: the guards of the core pack are not
         checked. Returns the first seq.
         """
-        return self._append(*flat_drafts(drafts), len(drafts), expected_seq, level, True)
+        return self._append(*flat_drafts(self.id, drafts), len(drafts), expected_seq, level, True)
 
     def _append(
         self,
@@ -206,9 +249,7 @@ class Session:
         options.level = choice(LEVELS, level, "level")
         options.reports = reports
         if expected_seq is not None:
-            if expected_seq < 0:
-                raise Invalid("expected_seq must not be negative")
-            options.expect, options.expected_seq = lib.ANNAL_EXPECT_SEQ, expected_seq
+            options.expect, options.expected_seq = lib.ANNAL_EXPECT_SEQ, natural(expected_seq, "expected_seq")
         store, err = self.store, new_error()
         with store._gate:
             seq = lib.libannal_append(store._indexed(), self._write(), heads, count, content, options, err)
@@ -313,7 +354,7 @@ class Session:
         try:
             with store._gate:
                 check(
-                    lib.annal_cursor_open(store._pointer, self._slice.value, max(from_seq, 1), out, err), err
+                    lib.annal_cursor_open(store._pointer, self._slice.value, max(natural(from_seq, "from_seq"), 1), out, err), err
                 )
                 handle = store._own(out[0], lib.annal_cursor_close)
         except NotFound:
@@ -337,7 +378,7 @@ class Session:
     def arrow(self, from_seq: int = 1, to_seq: int | None = None) -> pyarrow.Table:
         """The events from_seq to to_seq (default: the last event) as a table of Arrow, each checked by its hash.
 
-        The columns are session, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
+        The columns are session_id, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
         "arrow"). Raises `Corrupt` at a damaged place.
         """
         import pyarrow
@@ -440,7 +481,7 @@ class Session:
                 lib.annal_session_fork(
                     self.store._pointer,
                     self._slice.value,
-                    lib.ANNAL_FORK_LAST if at is None else at,
+                    lib.ANNAL_FORK_LAST if at is None else natural(at, "at"),
                     forked._slice.value,
                     ffi.NULL,
                     ffi.NULL,

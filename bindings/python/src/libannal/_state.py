@@ -7,7 +7,7 @@ import threading
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ._core import Collector, Resource, check, ffi, lib, microseconds, new_error
+from ._core import Collector, Resource, check, natural, ffi, lib, microseconds, new_error
 from ._json import loads, loads_object
 from ._sql import Rows, run_sql
 
@@ -61,7 +61,7 @@ class State(Resource):
 def open_state(store: Store, session: Any, at: int | datetime | str | None) -> State:
     when = ffi.new("annal_moment *", {"kind": lib.ANNAL_AT_END})
     if isinstance(at, int):
-        when.kind, when.seq = lib.ANNAL_AT_SEQ, at
+        when.kind, when.seq = lib.ANNAL_AT_SEQ, natural(at, "at")
     elif at is not None:
         when.kind, when.time_us = lib.ANNAL_AT_TIME, microseconds(at)
     out, err = ffi.new("annal_state **"), new_error()

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,11 +21,13 @@ from ._core import (
     Time,
     bound,
     check,
+    natural,
     check_process,
     ffi,
     lib,
     new_error,
     open_stores,
+    refuse_copy,
     text,
 )
 from ._errors import Closed, Invalid
@@ -34,6 +37,7 @@ from ._sql import Rows, run_sql
 from ._tail import Tail, open_tail
 
 if TYPE_CHECKING:
+    from ._async import Appender
     from ._session import Session
 
 Level = Literal["sync", "batch", "os"]
@@ -138,7 +142,7 @@ class Store:
     method raises `Closed`.
     """
 
-    def __init__(self, path: str, pointer: Any, follow: bool) -> None:
+    def __init__(self, path: str, pointer: Any, follow: bool, level: Level = "sync") -> None:
         self._pointer = pointer
         self._gate = Gate(f"store '{path}'")
         self._children: set[Handle] = set()
@@ -147,6 +151,10 @@ class Store:
         self._index_lock = threading.Lock()
         # By trace of OpenTelemetry: the session in which an adapter tells it, and whether it counts tokens.
         self._told_traces: dict[int, tuple[str, bool]] = {}
+        self._appender: Appender | None = None  # of coroutines
+        self._tails: weakref.WeakSet[Tail] = weakref.WeakSet()
+        self.level = level
+        """The default level of appends."""
         self.path: str = ffi.string(lib.annal_store_path(pointer)).decode("utf-8", "surrogateescape")
         """The directory, as an absolute path."""
         open_stores.add(self)
@@ -164,6 +172,10 @@ class Store:
             self._gate.shut(0)
             return
         self._gate.shut()
+        for tail in list(self._tails):
+            tail._wake()
+        if self._appender is not None:
+            self._appender.close()
         self._free()
 
     def _free(self) -> None:
@@ -195,6 +207,8 @@ class Store:
             return
         warnings.warn(f"{gate.what} was not closed", ResourceWarning, source=self, stacklevel=2)
         self.close()
+
+    __reduce__ = refuse_copy
 
     def __repr__(self) -> str:
         return f"<Store {self.path!r}{' (closed)' if self._gate.closed else ''}>"
@@ -309,6 +323,18 @@ class Store:
             ),
         )
 
+    def aquery(self, **options: Any) -> AsyncIterator[Event]:
+        """As `query()`, in an event loop: `async for event in store.aquery(types="tool.*"): …`."""
+        from ._async import read_query
+
+        return read_query(self.query(**options))
+
+    async def asql(self, sql: str, *params: object, session: str = "") -> Rows:
+        """As `sql()`, in a thread of the event loop."""
+        from ._await import in_thread
+
+        return await in_thread(self.sql, sql, *params, session=session)
+
     def sql(self, sql: str, *params: object, session: str = "") -> Rows:
         """Run a SELECT over sessions.db, the tables of packs, and `events`; params are ?1, ?2, …
 
@@ -360,7 +386,7 @@ class Store:
                 "type_count": kept[2].count,
                 "since_us": bound(since),
                 "until_us": bound(until),
-                "limit": limit,
+                "limit": natural(limit, "limit"),
                 "order": lib.ANNAL_SEARCH_NEWEST if newest_first else lib.ANNAL_SEARCH_BEST,
             },
         )
@@ -436,6 +462,12 @@ class Store:
             check(lib.annal_pack_disable(self._pointer, name.encode(), err), err)
 
 
+def _milliseconds(number: int, what: str) -> int:
+    if natural(number, what) >= 2**31:
+        raise Invalid(f"{what} is at most {2**31 - 1}, not {number}")
+    return number
+
+
 def open(
     path: str | os.PathLike[str],
     *,
@@ -475,14 +507,14 @@ def open(
             "read_only": read_only,
             "level": choice(LEVELS, level, "level"),
             "format": choice(FORMATS, format, "format"),
-            "batch_ms": batch_ms,
-            "wait_ms": wait_ms,
+            "batch_ms": _milliseconds(batch_ms, "batch_ms"),
+            "wait_ms": _milliseconds(wait_ms, "wait_ms"),
             "unsafe_filesystem": unsafe_filesystem,
         },
     )
     out, err = ffi.new("annal_store **"), new_error()
     check(lib.annal_store_open(os.fsencode(name), options, out, err), err)
-    return Store(name, out[0], follow and not read_only)
+    return Store(name, out[0], follow and not read_only, level)
 
 
 __all__ = ["Closed", "Event", "Format", "Hit", "Level", "Pack", "Store", "open"]

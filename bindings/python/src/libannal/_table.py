@@ -183,7 +183,7 @@ def event_schema() -> pyarrow.Schema:
     text = pyarrow.large_string()
     return pyarrow.schema(
         [
-            ("session", text),
+            ("session_id", text),
             ("seq", pyarrow.int64()),
             ("timestamp", pyarrow.timestamp("us", tz="UTC")),
             ("type", text),

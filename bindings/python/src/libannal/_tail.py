@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._core import DAMAGE, END, Resource, Slice, Slices, Time, check, ffi, lib, microseconds, new_error, text
+from ._core import DAMAGE, END, Resource, Slice, Slices, Time, check, natural, ffi, lib, microseconds, new_error, text
 from ._errors import Closed
 from ._event import Event
 
@@ -22,7 +23,7 @@ class Tail(Resource):
     """Events of sessions, live: an iterator, and an asynchronous one.
 
     `for event in tail` waits for the next event without end; `async for` does so in the event loop, by a descriptor
-    that the loop polls, without a thread. `next(timeout)` gives up. One thread at a time; others wait for it. After
+    that the loop polls, without a thread, and ends when the tail or its store is closed. `next(timeout)` gives up. One thread at a time; others wait for it. After
     `close()` its named cursor stays where `commit()` left it.
     """
 
@@ -31,6 +32,21 @@ class Tail(Resource):
         self._store = store
         self._raw = ffi.new("annal_event *")
         self._fd = -1
+        self._waiting: set[Any] = set()  # futures of coroutines that wait for an event
+        store._tails.add(self)
+
+    def close(self) -> None:
+        """Free it; iterations end. A second time does nothing."""
+        super().close()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let coroutines that wait look again, and find the tail closed."""
+        for ready in list(self._waiting):
+            try:
+                ready.get_loop().call_soon_threadsafe(_set, ready)
+            except RuntimeError:
+                pass  # the loop was closed
 
     def _look(self, timeout_ms: int) -> Event | None:
         err = new_error()
@@ -68,29 +84,32 @@ class Tail(Resource):
         return self
 
     async def __anext__(self) -> Event:
-        event = self._look(0)
-        while event is None:
-            await self._readable()
+        try:
             event = self._look(0)
-        return event
+            while event is None:
+                await self._readable()
+                event = self._look(0)
+            return event
+        except Closed:
+            raise StopAsyncIteration from None
 
     async def _readable(self) -> None:
         """Return when there may be something new. If it is cancelled, it leaves nothing in the loop."""
         import asyncio  # a program without a loop does not pay for it
 
         loop = asyncio.get_running_loop()
-        descriptor = self.fileno()
+        descriptor = os.dup(self.fileno())  # stays open if the tail is closed
         ready = loop.create_future()
-
-        def wake() -> None:
-            if not ready.done():
-                ready.set_result(None)
-
-        loop.add_reader(descriptor, wake)
+        self._waiting.add(ready)
+        loop.add_reader(descriptor, _set, ready)
         try:
+            if self._store._gate.closed:
+                return  # it was closed before the future was known
             await ready
         finally:
+            self._waiting.discard(ready)
             loop.remove_reader(descriptor)
+            os.close(descriptor)
 
     def fileno(self) -> int:
         """A descriptor that is readable if there may be something new: for poll, epoll, select.
@@ -114,6 +133,11 @@ class Tail(Resource):
             check(lib.annal_tail_commit(self._handle.pointer, err), err)
 
 
+def _set(ready: Any) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
 def open_tail(
     store: Store,
     sessions: str | Sequence[str] | None,
@@ -133,9 +157,9 @@ def open_tail(
             "session_count": names.count,
             "types": patterns.array,
             "type_count": patterns.count,
-            "from_seq": from_seq,
+            "from_seq": natural(from_seq, "from_seq"),
             "from_us": 0 if since is None else microseconds(since),
-            "last": last,
+            "last": natural(last, "last"),
             "from_now": from_now,
             "cursor": name.value,
         },
