@@ -182,7 +182,7 @@ while ( my $file = <STDIN> ) {
     chomp $file;
     $tree{$file} = 1;
     $tree{ substr $file, 0, $+[0] } = 1 while $file =~ m{/}g;
-    next if $file !~ /\.(?:c|h|ts|tsx|sql|py|md|in|cmake)$|CMakeLists.txt$/ || $file =~ m{^docs/decisions/\d|^CHANGELOG|^tests/(?:data|golden|fuzz/corpus)|/dist/};
+    next if $file !~ m{\.(?:c|h|ts|tsx|sql|py|md|in|cmake)$|CMakeLists.txt$|^tools/help/} || $file =~ m{^docs/decisions/\d|^CHANGELOG|^tests/(?:data|golden|fuzz/corpus)|/dist/};
     open my $in, '<', $file or die "$file: $!\n";
     my $all = do { local $/; <$in> };
     if ( $file !~ /\.md$/ ) {
@@ -192,6 +192,10 @@ while ( my $file = <STDIN> ) {
     if    ( $file =~ /\.(?:c|h|ts|tsx)$/ ) { c_file( $file, $all ); }
     elsif ( $file =~ /\.sql$/ )            { sql_file( $file, $all ); }
     elsif ( $file =~ /\.py$/ )             { python_file( $file, $all ); }
+    elsif ( $file =~ m{^tools/help/} ) {
+        $all =~ s/^SPDX.*//;
+        text( $file, 'help texts', 1, $all );
+    }
     elsif ( $file =~ m{\.md$|manual/.*\.in$} ) {
         page_file( $file, $all );
         push @pages, [ $file, $all ] if $file =~ /\.md$/ && $file ne 'tests/requirements.md';

@@ -27,7 +27,7 @@ grep -rnE --include='*.c' 'START_TEST\(([a-z]+_)?[a-z]{1,2}[0-9]+_' tests >>"$ba
 worn='\b(stands?|stood|anew|for ever|whoever|to be had|(is|are) told|(it|and) is none|is none (of|that))\b'
 grep -rnE --include='*.[ch]' --include='*.sql' --include='*.py' "\"[^\"]*$worn" \
     journal index snapshot replay tools bindings >>"$bad" || true
-grep -nE "$worn" README.md docs/*.md docs/packs/*.md docs/api/*.md tools/manual/annal.1.in |
+grep -nE "$worn" README.md docs/*.md docs/packs/*.md docs/api/*.md tools/manual/annal.1.in tools/help/*.txt |
     grep -v 'decisions/[-0-9a-z]*\.md' >>"$bad" || true
 
 grep -rL --include='*.[ch]' --include='*.sql' --include='*.py' --include='*.sh' --include='*.ts' --include='*.tsx' \

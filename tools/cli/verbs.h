@@ -26,11 +26,13 @@
  *         OPERAND("CURSOR", FIELD_TEXT, NULL, "name of the cursor"), FIELDS_END};
  *
  *     static const struct command verbs[] = {
- *         {.name = "drop", .summary = "forget a cursor", .about = "…",
- *          .examples = "  annal cursor drop billing\n", .fields = cursor_fields, .run = drop},
+ *         {.name = "drop", .summary = "forget a cursor", HELP(cursor_drop),
+ *          .fields = cursor_fields, .run = drop},
  *         {0}};
  *
  *     const struct noun noun_cursor = {.name = "cursor", .summary = "…", .verbs = verbs};
+ *
+ * HELP(cursor_drop) is the text and the examples in help/cursor_drop.txt (cmake/EmbedHelp.cmake).
  */
 #ifndef TOOLS_CLI_VERBS_H
 #define TOOLS_CLI_VERBS_H

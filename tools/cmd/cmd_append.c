@@ -10,6 +10,7 @@
 #include "tools/append/appender.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
@@ -226,35 +227,8 @@ static const struct field fields[] = {
     CREATE_OPTION,
     FIELDS_END};
 
-const struct command cmd_append = {
-    .name = "append",
-    .summary = "append events to a session",
-    .about =
-        "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and\n"
-        "optionally \"id\", \"ts\" and \"cause\", and prints {\"seq\":N} for each, once it is\n"
-        "durable. data is kept byte for byte. An event with an id may be appended again:\n"
-        "the answer is the seq of the first append.\n"
-        "\n"
-        "The answer to a line is one of three: {\"seq\":N}; {\"refused\":\"why\"}: the\n"
-        "event was not written and will not be; {\"unknown\":\"why\"}: storage failed\n"
-        "during the append; append the event again with the same id to learn its seq.\n"
-        "The first line without a seq ends the command, with exit status 1 (3 if storage\n"
-        "failed or the result is unknown); the lines before it were appended. A missing\n"
-        "store or session is created.\n"
-        "\n"
-        "Enabled packs (annal pack) check the events that they guard: a refusal is the\n"
-        "pack's sentence. Fields that a pack fills may be left out.\n"
-        "\n"
-        "A session keeps the format in which it was created. As msgpack it takes less\n"
-        "room; every command reads both, and 'annal cat' prints both as JSON.\n"
-        "\n"
-        "Levels: sync survives a power cut; batch is acknowledged at once and durable\n"
-        "within 10 ms; os survives the end of the process, not of the machine.",
-    .examples =
-        "  echo '{\"type\":\"note.added\",\"data\":{\"text\":\"hello\"}}' | annal append sess_1\n"
-        "  echo '{\"text\":\"hello\"}' | annal append sess_1 --type note.added\n"
-        "  my-agent | annal append sess_1 --level batch\n"
-        "  my-agent | annal append sess_3 --format msgpack\n"
-        "  echo '{\"n\":1}' | annal append sess_2 --type first --expect-seq 0\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_append = {.name = "append",
+                                   .summary = "append events to a session",
+                                   HELP(append),
+                                   .fields = fields,
+                                   .run = run};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal artifact: store, print, list and sweep content beside the journals. */
 #include "journal/sys/artifact.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
@@ -209,10 +210,7 @@ static const struct field sweep_fields[] = {
 static const struct command verbs[] = {
     {.name = "put",
      .summary = "store a file beside a session, and append artifact.stored",
-     .about = "Stores the content in artifacts/SESSION/ under its SHA-256, compressed and\n"
-              "durable, before it appends the event that refers to it.",
-     .examples = "  annal artifact put sess_1 report.pdf --media-type application/pdf\n"
-                 "  make 2>&1 | annal artifact put sess_1 - --name build.log\n",
+     HELP(artifact_put),
      .fields = put_fields,
      .type = "artifact.stored",
      .session = "{SESSION}",
@@ -220,25 +218,13 @@ static const struct command verbs[] = {
      .run = put},
     {.name = "get",
      .summary = "print an artifact, checked against its hash",
-     .about = "Prints the content on standard output. The hash is checked before the first byte\n"
-              "is printed; the exit status is 1 if the content differs from what was stored.",
-     .examples = "  annal artifact get sess_1 \\\n"
-                 "    ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n",
+     HELP(artifact_get),
      .fields = get_fields,
      .run = get},
-    {.name = "ls",
-     .summary = "list artifacts",
-     .about = "Lists the artifacts of SESSION, or of all sessions, as files, with their size on\n"
-              "the disk.",
-     .examples = "  annal artifact ls\n  annal artifact ls sess_1 --json\n",
-     .fields = ls_fields,
-     .run = ls},
+    {.name = "ls", .summary = "list artifacts", HELP(artifact_ls), .fields = ls_fields, .run = ls},
     {.name = "sweep",
      .summary = "remove the artifacts that no event names",
-     .about = "Reads every journal, and removes the artifacts whose hash is in no event. If a\n"
-              "journal is damaged nothing is removed, because a lost event may refer to any\n"
-              "artifact.",
-     .examples = "  annal artifact sweep --dry-run\n  annal artifact sweep --older-than 2h\n",
+     HELP(artifact_sweep),
      .fields = sweep_fields,
      .run = sweep},
     {0}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/alloc.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
@@ -80,21 +81,11 @@ static const struct field fields[] = {
     OPERAND("DIR", FIELD_TEXT, NULL, "directory of the backup"),
     FLAG("check", NULL, "compare the backup in DIR with its manifest"), FIELDS_END};
 
-const struct command cmd_backup = {
-    .name = "backup",
-    .summary = "copy the store, also while it is in use",
-    .about = "Copies everything that cannot be rebuilt (journals, artifacts, copies of\n"
-             "imported logs, pack settings and your own packs) into DIR, which must be\n"
-             "missing or empty. The copy contains everything that was acknowledged before it\n"
-             "began, also rows that the sqlite3 shell wrote into tables of packs; writers\n"
-             "continue in the meantime. A manifest with the length and the hash of every file\n"
-             "is written last, so that a backup that broke off is not taken for one.\n"
-             "\n"
-             "The exit status is 1 when DIR is not empty, or when --check finds damage.",
-    .examples = "  annal backup /mnt/disk/annal-monday\n"
-                "  annal backup --check /mnt/disk/annal-monday\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_backup = {.name = "backup",
+                                   .summary = "copy the store, also while it is in use",
+                                   HELP(backup),
+                                   .fields = fields,
+                                   .run = run};
 
 static int run_restore(const struct args *args)
 {
@@ -120,16 +111,8 @@ static int run_restore(const struct args *args)
 static const struct field restore_fields[] = {OPERAND("DIR", FIELD_TEXT, NULL, "the backup"),
                                               FIELDS_END};
 
-const struct command cmd_restore = {
-    .name = "restore",
-    .summary = "create a store from a backup",
-    .about = "Creates the store (--store, or the default store) from the backup in DIR. The\n"
-             "store must not exist: restore never overwrites one. Every file is compared with\n"
-             "the manifest. The store is built beside its final path and renamed when it is\n"
-             "complete; an interrupted restore leaves STORE.restoring-*, which can be deleted.\n"
-             "Index, snapshots and the tables of packs are rebuilt when they are first used.\n"
-             "\n"
-             "The exit status is 1 if the store exists or the backup is damaged.",
-    .examples = "  annal restore /mnt/disk/annal-monday --store /srv/annal\n",
-    .fields = restore_fields,
-    .run = run_restore};
+const struct command cmd_restore = {.name = "restore",
+                                    .summary = "create a store from a backup",
+                                    HELP(restore),
+                                    .fields = restore_fields,
+                                    .run = run_restore};

@@ -2,6 +2,7 @@
 /* The verbs blame and log: what git answers, joined with what sessions wrote (tools/show/git). */
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
@@ -162,19 +163,12 @@ static int run_blame(const struct args *args)
 static const struct field blame_fields[] = {
     OPERAND("FILE", FIELD_TEXT, NULL, "the file; FILE:LINE or FILE:FIRST-LAST"), FIELDS_END};
 
-const struct command cmd_blame = {
-    .name = "blame",
-    .summary = "show which session wrote each line of a file, and for whom",
-    .about = "Prints for each line, or LINE, the call that wrote it: the session, the event\n"
-             "(seq, time, tool, and its hash in the journal), what the user had asked for, and\n"
-             "the commit that git blame names. Lines are matched with the edits of all\n"
-             "sessions by what they contain and by their neighbours, not by time. Lines that\n"
-             "no edit wrote, or that are too short to tell, are not listed; neither are lines\n"
-             "that a command wrote, such as sed. Exit status 1 if no line is listed.",
-    .examples = "  annal blame src/clock.py:12\n"
-                "  annal blame src/clock.py --json | jq .said\n",
-    .fields = blame_fields,
-    .run = run_blame};
+const struct command cmd_blame = {.name = "blame",
+                                  .summary =
+                                      "show which session wrote each line of a file, and for whom",
+                                  HELP(blame),
+                                  .fields = blame_fields,
+                                  .run = run_blame};
 
 /* ---- log ---- */
 
@@ -214,15 +208,8 @@ static const struct field log_fields[] = {
     OPTION_WITH("git", "RANGE", FIELD_TEXT, NULL, "commits, such as main..HEAD", .required = true),
     FIELDS_END};
 
-const struct command cmd_log = {
-    .name = "log",
-    .summary = "list commits with the sessions that wrote them",
-    .about = "Prints for each commit of RANGE, in the repository of the current directory, the\n"
-             "sessions whose edits the commit contains: how many of its added lines they wrote\n"
-             "(of_lines counts the lines of five letters and more), with how many edits, and\n"
-             "the first and last event. Lines are matched by what they contain, not by time. A\n"
-             "commit that no session wrote has a row without a session.",
-    .examples = "  annal log --git main..HEAD\n"
-                "  annal log --git HEAD~20.. --json | jq .session_id\n",
-    .fields = log_fields,
-    .run = run_log};
+const struct command cmd_log = {.name = "log",
+                                .summary = "list commits with the sessions that wrote them",
+                                HELP(log),
+                                .fields = log_fields,
+                                .run = run_log};

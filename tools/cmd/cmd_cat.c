@@ -2,6 +2,7 @@
 #include "journal/base/slice.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/show/event_line.h"
@@ -106,18 +107,9 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_cat = {
-    .name = "cat",
-    .summary = "print the events of a session, straight from its journal",
-    .about = "On a terminal, prints a line an event: seq, time, type, who and what, cut to\n"
-             "the width, and leaves import.record out unless --all asks for it. With --json,\n"
-             "or into a file or pipe, one JSON object a line: seq, ts, type, id and cause if\n"
-             "the event has such members, and data byte for byte; from a msgpack journal,\n"
-             "JSON of the same value. Every hash is checked; damaged events are reported on\n"
-             "standard error, all others are printed, and the exit status is 1.",
-    .examples =
-        "  annal cat sess_1\n"
-        "  annal cat sess_1 --last 50\n"
-        "  annal cat sess_1 --from 1000 | jq -r 'select(.type==\"tool.called\").data.tool'\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_cat = {.name = "cat",
+                                .summary =
+                                    "print the events of a session, straight from its journal",
+                                HELP(cat),
+                                .fields = fields,
+                                .run = run};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 
@@ -59,17 +60,8 @@ static const struct field fields[] = {OPTION_WITH("mode", "MODE", FIELD_CHOICE, 
                                                   .choices = "TRUNCATE|PASSIVE|FULL|RESTART"),
                                       FIELDS_END};
 
-const struct command cmd_checkpoint = {
-    .name = "checkpoint",
-    .summary = "move the WAL of each database into the database",
-    .about = "Runs PRAGMA wal_checkpoint on sessions.db and on the databases of the enabled\n"
-             "packs, and prints the answer of SQLite: busy (a reader was in the way), the\n"
-             "number of pages in the log, and how many of them are in the database now.\n"
-             "TRUNCATE empties the -wal file if no process is reading.\n"
-             "\n"
-             "Only this command and the writers of Annal may checkpoint, under a lock: in\n"
-             "SQLite before 3.51.3 two connections that write and checkpoint at once can\n"
-             "corrupt the file. So do not run that PRAGMA in another program.",
-    .examples = "  annal checkpoint\n  annal checkpoint --mode PASSIVE --json\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_checkpoint = {.name = "checkpoint",
+                                       .summary = "move the WAL of each database into the database",
+                                       HELP(checkpoint),
+                                       .fields = fields,
+                                       .run = run};

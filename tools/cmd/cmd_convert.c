@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
@@ -95,15 +96,8 @@ static int run(const struct args *args)
     return out_finish(store_close(convert.store, exit_status));
 }
 
-const struct command cmd_convert = {
-    .name = "convert",
-    .summary = "convert the journals of sessions to another format",
-    .about = "Copies every event of each SESSION into a journal of the other format, reads the\n"
-             "copy back, compares it event by event, and only then replaces the old journal:\n"
-             "seq, time, type, id, cause and the value of data are the same. A damaged session\n"
-             "is refused; 'annal repair' copies its sound events. The exit status is 1 if a\n"
-             "SESSION was not converted; the others are converted anyway.",
-    .examples = "  annal convert sess_1 --format msgpack\n"
-                "  annal convert sess_1 sess_2 --format jsonl\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_convert = {.name = "convert",
+                                    .summary = "convert the journals of sessions to another format",
+                                    HELP(convert),
+                                    .fields = fields,
+                                    .run = run};

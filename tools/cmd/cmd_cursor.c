@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal cursor: list, show and drop the named cursors of tails. */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
@@ -106,28 +107,22 @@ static const struct field no_fields[] = {FIELDS_END};
 static const struct field cursor_fields[] = {
     OPERAND("CURSOR", FIELD_TEXT, NULL, "name of the cursor"), FIELDS_END};
 
-static const struct command verbs[] = {
-    {.name = "list",
-     .summary = "list the named cursors",
-     .about = "Lists the positions that tails with --cursor keep in the store: the time of the\n"
-              "last commit, the number of sessions, and whether a tail is using the cursor.",
-     .examples = "  annal cursor list\n",
-     .fields = no_fields,
-     .run = list},
-    {.name = "show",
-     .summary = "show the position of a cursor in each session",
-     .about = "Prints, for each session of the cursor, the seq of the last processed event and\n"
-              "the number of events appended since.",
-     .examples = "  annal cursor show billing\n  annal cursor show billing --json\n",
-     .fields = cursor_fields,
-     .run = show},
-    {.name = "drop",
-     .summary = "delete a cursor",
-     .about = "The next tail with this name starts a new cursor. Refused while a tail uses it.",
-     .examples = "  annal cursor drop billing\n",
-     .fields = cursor_fields,
-     .run = drop},
-    {0}};
+static const struct command verbs[] = {{.name = "list",
+                                        .summary = "list the named cursors",
+                                        HELP(cursor_list),
+                                        .fields = no_fields,
+                                        .run = list},
+                                       {.name = "show",
+                                        .summary = "show the position of a cursor in each session",
+                                        HELP(cursor_show),
+                                        .fields = cursor_fields,
+                                        .run = show},
+                                       {.name = "drop",
+                                        .summary = "delete a cursor",
+                                        HELP(cursor_drop),
+                                        .fields = cursor_fields,
+                                        .run = drop},
+                                       {0}};
 
 const struct noun noun_cursor = {
     .name = "cursor", .summary = "positions of the readers of tails", .verbs = verbs};

@@ -4,6 +4,7 @@
 #include "snapshot/sys/delete.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
@@ -103,18 +104,8 @@ static int run(const struct args *args)
     return store_close(store, exit_status);
 }
 
-const struct command cmd_delete = {
-    .name = "delete",
-    .summary = "delete sessions permanently",
-    .about = "Deletes the journal of each SESSION, its rows in the index, its snapshots and\n"
-             "its artifacts, and prints what it deleted. On a terminal it asks first. If\n"
-             "another process is writing the session, the command takes the session over, as\n"
-             "an append does. A later append creates the session again, from seq 1. The exit\n"
-             "status is 1 if a SESSION does not exist or is not released in time; the others\n"
-             "are deleted anyway. No content of the session remains in any file of the store:\n"
-             "processes that have the store open overwrite their commit logs, and a message\n"
-             "names content that a stopped process still holds.",
-    .examples = "  annal delete sess_1\n"
-                "  annal delete --yes sess_2 sess_3\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_delete = {.name = "delete",
+                                   .summary = "delete sessions permanently",
+                                   HELP(delete),
+                                   .fields = fields,
+                                   .run = run};

@@ -6,6 +6,7 @@
 #include "index/sys/pack.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
@@ -289,18 +290,6 @@ static const struct field fields[] = {
 const struct command cmd_diff = {
     .name = "diff",
     .summary = "what changed between two moments, or differs between two sessions",
-    .about = "Compares the session's tables at two moments of its past, each a seq or a time\n"
-             "as for 'annal replay --at', and prints the rows that differ: + inserted, ~\n"
-             "updated with each column that changed, - deleted. With --json each row is an\n"
-             "object, {\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and after\n"
-             "contain the columns that differ. --patch prints one JSON patch that turns 'annal\n"
-             "replay SESSION --at A --json' into 'annal replay SESSION --at B --json'.\n"
-             "\n"
-             "With two sessions it compares what they used, how long they took and which tools\n"
-             "they called, and prints the first calls that differ.",
-    .examples = "  annal diff sess_1 1200 1300\n"
-                "  annal diff sess_1 2h 0s --json | jq -r 'select(.table == \"turns\").key.id'\n"
-                "  annal diff sess_1 0 1200 --patch\n"
-                "  annal diff sess_1 sess_2\n",
+    HELP(diff),
     .fields = fields,
     .run = run};

@@ -7,6 +7,7 @@
 #include "journal/sys/seam.h"
 #include "snapshot/sys/snapshot.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
@@ -671,32 +672,8 @@ static const struct field fields[] = {
                 .with = "transition-stale"),
     FIELDS_END};
 
-const struct command cmd_doctor = {
-    .name = "doctor",
-    .summary = "check the health of the store, and suggest actions",
-    .about = "Checks the file system of the store, the space left, the commit logs and their\n"
-             "owners, the ends of the journals, journals that were copied or renamed, the\n"
-             "databases and their schemas, the snapshots, leftover files, and the failures\n"
-             "since counting began. Each line is ok or a warning, with what to do. 'annal\n"
-             "verify' reads everything; this takes a moment.\n"
-             "\n"
-             "--disk writes to nameless files in the store's directory for two seconds, prints\n"
-             "what a sync costs and so how many appends a second to expect, and warns of a\n"
-             "disk that seems to ignore syncs. Only a power cut can prove that a disk keeps\n"
-             "synced data.\n"
-             "\n"
-             "--transition-stale (packs lionagi and teams) ends sessions whose process died\n"
-             "without recording the end, as failed: sessions that are running, that appended\n"
-             "nothing for longer than their kind allows (6 hours, or 12 for flow, fanout and\n"
-             "show-play) and --stale-hours, and whose process, as recorded in session.created\n"
-             "or session.opened, is proven dead. All others stay unchanged, with the reason\n"
-             "printed.\n"
-             "\n"
-             "Exit status: 0 if all is well, 1 if there are warnings; with --transition-stale\n"
-             "0 if some sessions were ended, 1 if none.",
-    .examples = "  annal doctor\n"
-                "  annal doctor --disk\n"
-                "  annal doctor --json | jq 'select(.advice)'\n"
-                "  annal doctor --transition-stale --dry-run\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_doctor = {.name = "doctor",
+                                   .summary = "check the health of the store, and suggest actions",
+                                   HELP(doctor),
+                                   .fields = fields,
+                                   .run = run};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
@@ -141,43 +142,8 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_export = {
-    .name = "export",
-    .summary = "write a session for other programs, or for people",
-    .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read them:\n"
-             "ts, type, id and cause if the event has such members, and data. Line N is event\n"
-             "N. With several sessions each line begins with \"session\".\n"
-             "\n"
-             "markdown is a transcript: the facts of the session, then its messages, the\n"
-             "arguments and results of tools, failures, and unfinished calls. Long results are\n"
-             "cut, with a note. No content of an event can break the page.\n"
-             "\n"
-             "otlp is a trace for each session, one line of OTLP JSON, by the conventions of\n"
-             "OpenTelemetry for generative AI: spans of the agent, its turns, requests to the\n"
-             "model with messages and tokens, and tools. Unfinished spans have status ERROR\n"
-             "and annal.incomplete. Ids are hashes of the session's id and the event's seq.\n"
-             "\n"
-             "bundle is one file, tar under zstd, that 'annal import bundle' imports into\n"
-             "another store and proves to be the same: a manifest, the journals byte for byte,\n"
-             "the ancestors of forks, and the artifacts of these sessions, but not the copies\n"
-             "of their logs. The same store gives the same bytes. A damaged session is\n"
-             "refused.\n"
-             "\n"
-             "html is one file that shows the session in any browser, without a server, as the\n"
-             "page of 'annal serve' does: the conversation, and the state at each moment. It\n"
-             "contains every event.\n"
-             "\n"
-             "atif is a trajectory for each session, one line of JSON in the Agent Trajectory\n"
-             "Interchange Format of Harbor, version 1.8: steps with messages, thoughts, calls,\n"
-             "results and tokens. A session without a message or a call is left out, with exit\n"
-             "status 1.\n"
-             "\n"
-             "Without SESSION all sessions of the store are written. A fork is written as one\n"
-             "history, with its shared events. The exit status is 1 if events are damaged:\n"
-             "they are reported on standard error, and all others are written.",
-    .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"
-                "  annal export sess_1 --at 120 | annal append sess_2\n"
-                "  annal export sess_1 --format bundle --to sess_1.annal\n"
-                "  annal export sess_1 --format html --tree --to sess_1.html\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_export = {.name = "export",
+                                   .summary = "write a session for other programs, or for people",
+                                   HELP(export),
+                                   .fields = fields,
+                                   .run = run};

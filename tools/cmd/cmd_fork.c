@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 
@@ -63,14 +64,9 @@ static const struct field fields[] = {
                 "format of the new journal (default: as SESSION)", .choices = JOURNAL_FORMATS),
     FIELDS_END};
 
-const struct command cmd_fork = {
-    .name = "fork",
-    .summary = "continue from any event of a session, in a new session",
-    .about = "Creates the session NEW, which shares the history of SESSION up to event SEQ and\n"
-             "continues on its own. No event is copied: reading, queries, replay and tails of\n"
-             "NEW begin in the journal of SESSION. Events that a fork needs cannot be deleted\n"
-             "or converted. A fork may be forked again, at any event.",
-    .examples = "  annal fork sess_1 --at 120 sess_1b\n"
-                "  annal fork sess_1 try_2 --json | jq .forked_at_seq\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_fork = {.name = "fork",
+                                 .summary =
+                                     "continue from any event of a session, in a new session",
+                                 HELP(fork),
+                                 .fields = fields,
+                                 .run = run};

@@ -3,6 +3,7 @@
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
@@ -283,18 +284,6 @@ static const struct field fields[] = {
 const struct command cmd_handoff = {
     .name = "handoff",
     .summary = "write a session as another agent's file, to resume it there",
-    .about = "Writes what was said, what tools were called with, and what they returned, in\n"
-             "this order, as a session of another agent, under a new id, into the place where\n"
-             "that agent looks for its sessions ($CLAUDE_CONFIG_DIR, $CODEX_HOME, ... are\n"
-             "observed), and prints the command that resumes it. No existing file is replaced.\n"
-             "Standard error says how many things of which kind the other agent's file cannot\n"
-             "hold. Also left out are turns that were taken back, instructions of the program,\n"
-             "because the other agent has its own, and tokens, which were used already.\n"
-             "\n"
-             "AGENT is claude-code, codex, gemini-cli, opencode or pi. Each is a SQL file,\n"
-             "tools/export/handoff/AGENT.sql in the sources; --to with a path, such as\n"
-             "./my-agent.sql, runs a file of your own.",
-    .examples = "  annal handoff sess_1 --to codex\n"
-                "  annal handoff sess_1 --to opencode --to-path /tmp/sess_1.json\n",
+    HELP(handoff),
     .fields = fields,
     .run = run};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/manual.h"
 #include "tools/cli/verbs.h"
 
@@ -182,12 +183,9 @@ static const struct field fields[] = {
     FLAG("words", NULL, "words for completion, one a line"),
     FLAG("man", NULL, "manual page of the verbs of two words, annal-verbs(1)"), FIELDS_END};
 
-const struct command cmd_help = {
-    .name = "help",
-    .summary = "explain the command, or one verb",
-    .about = "Without VERB: lists the verbs. 'annal VERB --help' is the same as 'annal help\n"
-             "VERB'. Some verbs have two words.",
-    .examples = "  annal help\n  annal help append\n  annal help pack check\n",
-    .fields = fields,
-    .no_store = true,
-    .run = run};
+const struct command cmd_help = {.name = "help",
+                                 .summary = "explain the command, or one verb",
+                                 HELP(help),
+                                 .fields = fields,
+                                 .no_store = true,
+                                 .run = run};

@@ -5,6 +5,7 @@
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
@@ -476,40 +477,8 @@ static const struct field fields[] = {
                 .choices = "jsonl|csv|table"),
     FIELDS_END};
 
-const struct command cmd_ls = {
-    .name = "ls",
-    .summary = "list the sessions, newest first",
-    .about = "Prints one line a session, the last active one first: status, events, turns,\n"
-             "tokens, cost, last activity, agent, title and health. Health is the number of\n"
-             "damaged or misunderstood events ('annal verify' and 'annal show SESSION' list\n"
-             "them), else a log layout that is unknown to the importer, else the number of\n"
-             "unreadable lines, else the number of requests that the provider refused. The\n"
-             "title is taken from the log, or else from the user's first message. On a narrow\n"
-             "terminal columns are left out; --json prints them all, and more. A cost with ~\n"
-             "is computed from list prices, because the log contains none; a cost of 27%\n"
-             "covers that part of the tokens, and the others have no price. The line of a fork\n"
-             "names its parent session and the event after which it starts; its totals cover\n"
-             "its own events. A time in the future cannot be right: ACTIVE is then the time of\n"
-             "the other events, with '?'; (file) marks the time of the file of a log without\n"
-             "times. --sort project groups the sessions by the directory\n"
-             "in which they began, under its latest name: a directory was moved if a session\n"
-             "began in it and ended in another directory, and no session began in it after\n"
-             "that.\n"
-             "\n"
-             "--lost lists the sessions whose log does not exist any more; 'annal source\n"
-             "restore' writes the log again, from the copy in the store. A session is not\n"
-             "listed if its log cannot be looked for, because a file system is not mounted or\n"
-             "a directory cannot be read. HEALTH is 'log deleted' once an import or 'annal\n"
-             "watch' has noticed it.\n"
-             "\n"
-             "Exit status: 1 if a listed session has a finding, or if a session cannot be\n"
-             "read; a line names it.\n"
-             "\n"
-             "Other verbs also accept the first letters of a session: at least four, that\n"
-             "begin no other session except its sub-agents. A terminal shows only these\n"
-             "letters; append and delete need the whole id, which --json prints.",
-    .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"
-                "  annal ls --tree\n  annal ls --lost\n"
-                "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_ls = {.name = "ls",
+                               .summary = "list the sessions, newest first",
+                               HELP(ls),
+                               .fields = fields,
+                               .run = run};

@@ -3,6 +3,7 @@
 #include "index/sys/pack.h"
 #include "journal/base/error.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -412,51 +413,32 @@ static const struct field no_fields[] = {FIELDS_END};
 static const struct field name_fields[] = {OPERAND("NAME", FIELD_TEXT, NULL, "the pack"),
                                            FIELDS_END};
 
-static const struct command verbs[] = {
-    {.name = "enable",
-     .summary = "enable an included pack",
-     .about = "From now on the store maintains the pack's tables; the next query of them fills\n"
-              "them from the existing events. A pack of your own is enabled when its file is in\n"
-              "STORE/packs/. A missing store is created.",
-     .examples = "  annal pack enable teams\n"
-                 "  annal pack enable prose --at .prose\n",
-     .fields = enable_fields,
-     .run = enable},
-    {.name = "disable",
-     .summary = "disable a pack",
-     .about = "Its tables stay unchanged, and queries do not read them; once the pack is\n"
-              "enabled again they catch up.",
-     .examples = "  annal pack disable teams\n",
-     .fields = name_fields,
-     .run = disable},
-    {.name = "list",
-     .summary = "list the enabled packs, and their state",
-     .about = "A pack is ready when its tables are complete, building while events are missing\n"
-              "(the next query or the background thread continues), failed if it has an error.\n"
-              "A finding is an event that a handler could not process: 'annal verify' names it.\n"
-              "The exit status is 1 if a pack has an error; a message gives file and line.",
-     .examples = "  annal pack list\n"
-                 "  annal pack list --json | jq 'select(.findings > 0)'\n",
-     .fields = no_fields,
-     .run = list},
-    {.name = "check",
-     .summary = "check a pack",
-     .about = "For a file: creates its tables and compiles its statements, in memory. Messages\n"
-              "give file and line. For an enabled pack: updates its tables, counts the events\n"
-              "that it could not process, and reports foreign keys without a target. The exit\n"
-              "status is 1 if something is wrong.",
-     .examples = "  annal pack check tools_per_day.sql\n"
-                 "  annal pack check lionagi\n",
-     .fields = check_fields,
-     .run = check},
-    {.name = "rebuild",
-     .summary = "rebuild the tables of a pack from the journals",
-     .about = "Annal notices by itself when a pack has changed, and rebuilds its tables. If the\n"
-              "command is interrupted, the next query or the background thread continues.",
-     .examples = "  annal pack rebuild teams\n",
-     .fields = name_fields,
-     .run = rebuild},
-    {0}};
+static const struct command verbs[] = {{.name = "enable",
+                                        .summary = "enable an included pack",
+                                        HELP(pack_enable),
+                                        .fields = enable_fields,
+                                        .run = enable},
+                                       {.name = "disable",
+                                        .summary = "disable a pack",
+                                        HELP(pack_disable),
+                                        .fields = name_fields,
+                                        .run = disable},
+                                       {.name = "list",
+                                        .summary = "list the enabled packs, and their state",
+                                        HELP(pack_list),
+                                        .fields = no_fields,
+                                        .run = list},
+                                       {.name = "check",
+                                        .summary = "check a pack",
+                                        HELP(pack_check),
+                                        .fields = check_fields,
+                                        .run = check},
+                                       {.name = "rebuild",
+                                        .summary = "rebuild the tables of a pack from the journals",
+                                        HELP(pack_rebuild),
+                                        .fields = name_fields,
+                                        .run = rebuild},
+                                       {0}};
 
 const struct noun noun_pack = {
     .name = "pack", .summary = "packs of a store, and whether they are correct", .verbs = verbs};

@@ -8,6 +8,7 @@
 #include "snapshot/sys/delete.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
@@ -271,24 +272,8 @@ static const struct field fields[] = {
     FLAG("delete-journals", NULL, "delete their journals too, permanently"),
     FIELDS_END};
 
-const struct command cmd_prune = {
-    .name = "prune",
-    .summary = "remove old sessions from the tables",
-    .about = "Removes sessions whose last change is more than --keep-days ago from the tables,\n"
-             "except the --keep-n newest. Their journals record it (session.pruned) and stay,\n"
-             "unless --delete-journals is given; so nothing is lost, and a rebuild gives the\n"
-             "same tables. Teams, projects and other sessions without session.created stay. So\n"
-             "does a session that messages of a team refer to; a message names it.\n"
-             "\n"
-             "With the pack lionagi, branches are removed with their session; progressions\n"
-             "stay, and with them the messages that they contain. --orphan-progressions\n"
-             "deletes those, too, and messages that no other session has. 'annal vacuum' then\n"
-             "frees the space. --delete-journals keeps, with a message, the journal of a\n"
-             "session that a fork needs or whose messages are in a progression that stays. It\n"
-             "updates the tables first, and does nothing if that fails. It also works on a\n"
-             "full disk, where no event can be appended, if the tables were filled before;\n"
-             "without it some 200 KiB of free space are needed.",
-    .examples = "  annal prune --dry-run\n"
-                "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_prune = {.name = "prune",
+                                  .summary = "remove old sessions from the tables",
+                                  HELP(prune),
+                                  .fields = fields,
+                                  .run = run};

@@ -4,6 +4,7 @@
 #include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
@@ -453,34 +454,8 @@ static const struct field fields[] = {
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file of --format parquet"),
     FIELDS_END};
 
-const struct command cmd_query = {
-    .name = "query",
-    .summary = "find events by session, type, time and seq",
-    .about = "Prints the events that match all options: a single session in order of seq,\n"
-             "several by time. Without SESSION all sessions are searched. The index finds the\n"
-             "events, they are read from the journals, and every hash is checked. Damaged\n"
-             "events are reported on standard error; then the exit status is 1. On a terminal\n"
-             "each event is a line: seq, time, type, who and what, cut to the width; without\n"
-             "any option, the newest 20. With --json, or into a file or pipe, it is a JSON\n"
-             "object.\n"
-             "\n"
-             "--order commit keeps each session in order of seq, even where its clock was set\n"
-             "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"
-             "cause and data; it may query tables: \"session_id IN (SELECT id FROM sessions\n"
-             "WHERE model = 'm')\". It is stopped if it takes longer than --timeout for one\n"
-             "event, or more than --memory or --temp. Groups are sorted by size, days and\n"
-             "other periods by time, in your time zone. --group-by tool counts calls and their\n"
-             "results; with --type tool.failed, only the failed calls.\n"
-             "\n"
-             "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
-             "system's loader finds; the file appears when it is complete.",
-    .examples = "  annal query sess_1 --seq 10..20\n"
-                "  annal query --type 'tool.*' --since 2h --format table\n"
-                "  annal query --type tool.failed --since 2026-01-06 --count\n"
-                "  annal query sess_1 sess_2 --type message.added | jq -r .data.content\n"
-                "  annal query --where \"data->>'$.tool' = 'bash'\" --desc --limit 5\n"
-                "  annal query --since 7d --group-by day\n"
-                "  annal query --since yesterday --type tool.failed --group-by tool\n"
-                "  annal query --type 'tool.*' --format parquet --to tools.parquet\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_query = {.name = "query",
+                                  .summary = "find events by session, type, time and seq",
+                                  HELP(query),
+                                  .fields = fields,
+                                  .run = run};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/clock.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
@@ -51,10 +52,4 @@ static int run(const struct args *args)
 }
 
 const struct command cmd_reindex = {
-    .name = "reindex",
-    .summary = "rebuild the index from the journals",
-    .about = "Deletes sessions.db and rebuilds it. Nothing is lost: everything in it is\n"
-             "computed from the journals. Snapshots are deleted too, and taken again over\n"
-             "time.",
-    .examples = "  annal reindex\n",
-    .run = run};
+    .name = "reindex", .summary = "rebuild the index from the journals", HELP(reindex), .run = run};

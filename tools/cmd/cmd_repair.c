@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 
@@ -137,19 +138,6 @@ static const struct field fields[] = {
 const struct command cmd_repair = {
     .name = "repair",
     .summary = "copy the sound events of a damaged session to a new session",
-    .about = "Copies every sound event into session NEW, which must not exist; the damaged\n"
-             "journal is only read. Events keep their seq, time, type, id, cause and data. In\n"
-             "the place of each missing event NEW has an event of type annal.gap, whose data\n"
-             "describes the loss: session, first_seq, last_seq, offset, bytes, why. If no\n"
-             "later line is sound, the number of missing events is unknown: then a single\n"
-             "event represents all, its last_seq is null, and NEW ends\n"
-             "there.\n"
-             "\n"
-             "Exit status: 0 if all events were copied, 1 if some are missing; each gap is\n"
-             "printed. Causes in other sessions still refer to the old session, which stays.\n"
-             "An interrupted repair leaves NEW incomplete: repair into another name.",
-    .examples = "  annal repair sess_1 --dry-run\n"
-                "  annal repair sess_1 --to sess_1.repaired\n"
-                "  annal query sess_1.repaired --type annal.gap\n",
+    HELP(repair),
     .fields = fields,
     .run = run};

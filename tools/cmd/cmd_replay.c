@@ -8,6 +8,7 @@
 #include "snapshot/sys/snapshot.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
@@ -313,36 +314,8 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_replay = {
-    .name = "replay",
-    .summary = "the state of a session at a moment of its past",
-    .about = "Builds the session's tables after an event (--at 1200), at a time (--at\n"
-             "2026-01-06T07:24:00Z: after the last event that is not later), or now, and\n"
-             "prints them, or the answer to --sql. It begins at the nearest snapshot and folds\n"
-             "the events after it. With --json the whole state is one object,\n"
-             "{\"sessions\":[...],\"turns\":[...]}: the same bytes whatever snapshots exist. With\n"
-             "--pack these are the tables of another pack, filled from this session only; no\n"
-             "snapshot is used, because snapshots contain the tables of core.\n"
-             "\n"
-             "With --events the session is played: messages, thoughts, tool calls and their\n"
-             "results, tokens and cost up to that moment; on a terminal at the original pace.\n"
-             "Bookkeeping is left out, unless --type includes it; results are cut to a line,\n"
-             "unless --full is given. Keys: space pauses, right and Enter show the next event,\n"
-             "left and p the previous event, n and N go to the next and the last message of\n"
-             "the user, f to the next failure, / to a text, g to an event, t chooses the\n"
-             "types, + and - change the speed, ? lists the keys, q ends. --cast writes a file\n"
-             "that asciinema plays (asciicast v2). With --json it prints the events as JSON\n"
-             "lines.\n"
-             "\n"
-             "--hash prints the SHA-256 of the output of --json, without the newline at the\n"
-             "end. --verify proves the answer: it folds from the first event and compares with\n"
-             "every snapshot of the session on the way.",
-    .examples =
-        "  annal replay sess_1 --at 1200\n"
-        "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"
-        "  annal replay team_a --pack teams --at 12\n"
-        "  annal replay sess_1 --events --speed 10\n"
-        "  annal replay sess_1 --events --speed 20 --gap 2 --cast sess_1.cast\n"
-        "  annal replay sess_1 --events --json --at 40 | jq -r .type\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_replay = {.name = "replay",
+                                   .summary = "the state of a session at a moment of its past",
+                                   HELP(replay),
+                                   .fields = fields,
+                                   .run = run};

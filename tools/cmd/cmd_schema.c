@@ -2,6 +2,7 @@
 /* annal schema: the tables that SQL can query. */
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
@@ -99,10 +100,6 @@ static const struct field fields[] = {
 const struct command cmd_schema = {
     .name = "schema",
     .summary = "list the tables that SQL can query, or the columns of a table",
-    .about = "Lists tables and views of the index, then the tables of the store's packs, with\n"
-             "their columns, for 'annal sql' and 'annal query --where'.",
-    .examples = "  annal schema\n"
-                "  annal schema tool_calls\n"
-                "  annal schema state.teams --json\n",
+    HELP(schema),
     .fields = fields,
     .run = run};

@@ -4,6 +4,7 @@
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
@@ -639,7 +640,7 @@ static const struct field fields[] = {
                 .least = 1),
     OPTION_WITH("places", "N", FIELD_COUNT, NULL, "maximum number of events of each session (3)",
                 .least = 1, .most = PLACES_MAX),
-    FLAG("events", NULL, "events that contain every word, instead of sessions; best first"),
+    FLAG("events", NULL, "events with every word, instead of sessions; best first"),
     FLAG("newest", NULL, "such events, newest first"),
     OPTION_WITH("context", "N", FIELD_COUNT, NULL, "number of events before and after each event",
                 .most = CONTEXT_MAX),
@@ -651,34 +652,8 @@ static const struct field fields[] = {
     FLAG("on", NULL, "switch search on again"),
     FIELDS_END};
 
-const struct command cmd_search = {
-    .name = "search",
-    .summary = "find sessions by their messages and tool output",
-    .about =
-        "Finds the sessions that contain WORDs, the best first, each with its best events and\n"
-        "the reason why it was found. A session need not contain all words: it is judged as\n"
-        "a whole and by its best event. A rare word counts more than a frequent word; later\n"
-        "sessions and sessions of the working directory count a little more. Other forms of\n"
-        "a word are found, too (migrate, migrated), and, if no event contains a word, words\n"
-        "that differ by one letter. A name, path or flag is found as a whole and by its\n"
-        "parts: get_user_id, getUserId. A WORD of several words counts more as a phrase; a\n"
-        "WORD that ends in * is the beginning of a word.\n\n"
-        "--events lists the events that contain every WORD, without other forms; if a\n"
-        "phrase alone finds nothing, its words are searched instead.\n\n"
-        "Case, accents and Unicode's normal form do not matter. In scripts without spaces\n"
-        "between words, such as Chinese, Japanese, Korean and Thai, any part of a text is\n"
-        "found. All texts of an event are searched, in any member of data, and tool output\n"
-        "that was stored as artifacts. Import records and token counts (import.*,\n"
-        "agent.turn.usage) are left out unless --all or --type includes them.\n"
-        "The first search creates search.db, which takes a while in a large store; later\n"
-        "searches only add new events. The exit status is 1 if nothing was found; the\n"
-        "message says what was searched. With --json there is an object for each session,\n"
-        "with why and places, found words between **; or one for each event. The context\n"
-        "follows, an event a line.",
-    .examples = "  annal search why did the login test fail\n"
-                "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
-                "  annal search 'migrat*' --role user --newest\n"
-                "  annal search pull request --agent claude --since 30d\n"
-                "  annal search --match 'timeout NOT test' --json | jq -r .session_id\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_search = {.name = "search",
+                                   .summary = "find sessions by their messages and tool output",
+                                   HELP(search),
+                                   .fields = fields,
+                                   .run = run};

@@ -6,6 +6,7 @@
 #include "index/sys/databases.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
 #include "tools/show/cost_note.h"
@@ -434,19 +435,4 @@ static const struct field fields[] = {
     FLAG("recovery", NULL, "print a summary for an agent that continues the session"), FIELDS_END};
 
 const struct command cmd_show = {
-    .name = "show",
-    .summary = "describe a session",
-    .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
-             "events by type, turns, forks, snapshots, and findings: events that are damaged,\n"
-             "that a pack did not understand, or that were appended past a guard; then the\n"
-             "exit status is 1. For a fork it also prints which history is shared, and up to\n"
-             "which event; its totals and turns cover its own events. With --json it prints\n"
-             "one object.\n"
-             "\n"
-             "With --recovery it prints the last durable event, the process that owns the\n"
-             "session, calls without a result, open turns, the last messages, what a crash\n"
-             "left at the end of the journal, and what to do next.",
-    .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n"
-                "  annal show sess_1 --recovery\n",
-    .fields = fields,
-    .run = run};
+    .name = "show", .summary = "describe a session", HELP(show), .fields = fields, .run = run};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal snapshot: the stored states of sessions. */
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
@@ -132,34 +133,22 @@ static const struct field drop_fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "session of the snapshots to delete"),
     FLAG("all", NULL, "all sessions"), FIELDS_END};
 
-static const struct command verbs[] = {
-    {.name = "list",
-     .summary = "list snapshots, and whether each is valid",
-     .about = "Prints for each snapshot its size on the disk, the size of the state, the\n"
-              "snapshot over which it is stored, and, if it is not valid, why. Each is read and\n"
-              "proved.",
-     .examples = "  annal snapshot list\n  annal snapshot list sess_1 --json\n",
-     .fields = list_fields,
-     .run = list},
-    {.name = "take",
-     .summary = "take a snapshot of a session's state now",
-     .about = "Stores the state of the session after its last event, compressed, so that a\n"
-              "replay can start there. Processes that append or import take one every 1,000\n"
-              "events, 8 MiB of journal, or five minutes with at least one event; so does a\n"
-              "replay that folds that much. Distances are longer if all snapshots of a session\n"
-              "together would take more than a tenth of its journal (1 MiB at least). Snapshots\n"
-              "make answers faster and never change them; 'annal doctor' lists the overdue\n"
-              "ones. 'annal snapshot SESSION' is the same.",
-     .examples = "  annal snapshot take sess_1\n",
-     .fields = take_fields,
-     .run = take},
-    {.name = "drop",
-     .summary = "delete snapshots",
-     .about = "Nothing is lost: the next replay folds the journal, and takes new snapshots.",
-     .examples = "  annal snapshot drop sess_1\n  annal snapshot drop --all\n",
-     .fields = drop_fields,
-     .run = drop},
-    {0}};
+static const struct command verbs[] = {{.name = "list",
+                                        .summary = "list snapshots, and whether each is valid",
+                                        HELP(snapshot_list),
+                                        .fields = list_fields,
+                                        .run = list},
+                                       {.name = "take",
+                                        .summary = "take a snapshot of a session's state now",
+                                        HELP(snapshot_take),
+                                        .fields = take_fields,
+                                        .run = take},
+                                       {.name = "drop",
+                                        .summary = "delete snapshots",
+                                        HELP(snapshot_drop),
+                                        .fields = drop_fields,
+                                        .run = drop},
+                                       {0}};
 
 const struct noun noun_snapshot = {
     .name = "snapshot", .summary = "stored states of sessions", .verbs = verbs, .usual = "take"};

@@ -5,6 +5,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
 #include "journal/base/slice.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
@@ -549,34 +550,22 @@ static const struct field restore_fields[] = {
     FLAG("force", NULL, "replace a file that differs from the copy"),
     FIELDS_END};
 
-static const struct command verbs[] = {
-    {.name = "ls",
-     .summary = "list the logs that the store has copies of",
-     .about = "An import copies each log, compressed, beside its events: a file, the files of a\n"
-              "directory, or the rows of each session of a database. A log that was cut short,\n"
-              "rewritten or replaced begins a new generation. The column LOG IS says kept for\n"
-              "an unchanged log, changed, deleted, or elsewhere for a log from a bundle.",
-     .examples = "  annal source ls\n  annal source ls --lost\n",
-     .fields = ls_fields,
-     .run = ls},
-    {.name = "generations",
-     .summary = "list all generations of the logs of a session",
-     .about = "A generation ends when a log is cut short, rewritten or replaced. Each can be\n"
-              "restored.",
-     .examples = "  annal source generations sess_1\n",
-     .fields = generations_fields,
-     .run = generations},
-    {.name = "restore",
-     .summary = "give an agent its log back",
-     .about = "Writes the log of a session to its place, with its mode and time, proves every\n"
-              "byte, and prints the command that resumes the session. Another file in its place\n"
-              "is not replaced without --force. A session of a database is restored into a new\n"
-              "database, which has its rows only.",
-     .examples = "  annal source restore sess_1\n"
-                 "  annal source restore sess_1 --generation 1 --to /tmp/old.jsonl\n",
-     .fields = restore_fields,
-     .run = restore},
-    {0}};
+static const struct command verbs[] = {{.name = "ls",
+                                        .summary = "list the logs that the store has copies of",
+                                        HELP(source_ls),
+                                        .fields = ls_fields,
+                                        .run = ls},
+                                       {.name = "generations",
+                                        .summary = "list all generations of the logs of a session",
+                                        HELP(source_generations),
+                                        .fields = generations_fields,
+                                        .run = generations},
+                                       {.name = "restore",
+                                        .summary = "give an agent its log back",
+                                        HELP(source_restore),
+                                        .fields = restore_fields,
+                                        .run = restore},
+                                       {0}};
 
 const struct noun noun_source = {
     .name = "source", .summary = "copies of the logs that were imported", .verbs = verbs};

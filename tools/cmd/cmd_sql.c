@@ -2,6 +2,7 @@
 #include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
@@ -103,28 +104,9 @@ static const struct field fields[] = {
     LIMIT_OPTIONS,
     FIELDS_END};
 
-const struct command cmd_sql = {
-    .name = "sql",
-    .takes_sql = true,
-    .summary = "query the tables and the events in SQL",
-    .about = "Runs one SELECT and prints its answer; nothing can be changed. It can read the\n"
-             "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
-             "timestamp, type, id, data), which reads data from the journals. 'annal schema'\n"
-             "lists the tables and their columns; so do .tables and .schema TABLE in the place\n"
-             "of a SELECT. Rows that are wider than the terminal are printed with a line for\n"
-             "each column; --format table cuts them instead. Tables of packs are included;\n"
-             "--session prose_RUN adds the tables of a run: prose.bindings, ...\n"
-             "\n"
-             "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
-             "system's loader finds. The type of a column is one that fits all of its values.\n"
-             "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
-             "temporary files than --memory and --temp allow, is stopped; exit status 1. The\n"
-             "exit status is also 1 if damaged events are missing in the answer; standard\n"
-             "error lists them.",
-    .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
-                "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
-                "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"
-                "  annal sql --format csv \"SELECT id, total_tokens FROM sessions\" > tokens.csv\n"
-                "  annal sql --format parquet --to d.parquet \"SELECT * FROM usage_by_day\"\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_sql = {.name = "sql",
+                                .takes_sql = true,
+                                .summary = "query the tables and the events in SQL",
+                                HELP(sql),
+                                .fields = fields,
+                                .run = run};

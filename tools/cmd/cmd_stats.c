@@ -2,6 +2,7 @@
 #include "index/sys/databases.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
@@ -342,27 +343,8 @@ static const struct field fields[] = {
                 .with = "plot"),
     FIELDS_END};
 
-const struct command cmd_stats = {
-    .name = "stats",
-    .summary = "count the contents of the store, and its writes",
-    .about = "Prints totals, the events by type, how the store was written since counting\n"
-             "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
-             "whose index lags. For sessions.db and each database of packs it prints its size\n"
-             "and the size of its WAL, PRAGMAs, rows by table, sessions by status; for each\n"
-             "pack, the number of events that it has not processed yet. It does not catch up\n"
-             "and creates nothing, so it shows the present state of the store. With --json: an\n"
-             "object for each session, then the totals, then one for each type, database,\n"
-             "table, status and pack, then the measurements, with units in their names.\n"
-             "\n"
-             "With --plot it catches up and draws instead: events over time, tokens and cost\n"
-             "per day; or, with SESSION, a timeline of its turns, messages, tools, tokens and\n"
-             "failures in UTC, without long pauses. Days and other periods are in your time\n"
-             "zone. Without --by the bars are as fine as the terminal (or $COLUMNS) has room\n"
-             "for. T is ISO 8601 or an age such as 2h or 7d. With --json it prints the numbers\n"
-             "of the charts.",
-    .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
-                "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n"
-                "  annal stats --plot --since 30d --by day\n  annal stats --plot run-1\n"
-                "  annal stats --plot run-1 --svg run-1.svg\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_stats = {.name = "stats",
+                                  .summary = "count the contents of the store, and its writes",
+                                  HELP(stats),
+                                  .fields = fields,
+                                  .run = run};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
@@ -256,36 +257,8 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_tail = {
-    .name = "tail",
-    .summary = "print events of some or all sessions, and follow live",
-    .about = "Prints the present events: on a terminal the last 10 by default, a line each,\n"
-             "with seq, time, type, role or tool, and content, cut to the width; with --json,\n"
-             "or into a file or pipe, all of them, one JSON object a line with session_id,\n"
-             "seq, timestamp, type, id, cause and data. With --follow it then waits, without\n"
-             "polling, and prints each new event once it is durable: no gap between history\n"
-             "and present, no repeat. It also waits for a session that does not exist yet.\n"
-             "Ctrl-C ends it.\n"
-             "\n"
-             "Events of a session are ordered by seq. Across sessions, history is ordered by\n"
-             "time, and new events by commit.\n"
-             "\n"
-             "With --cursor the position is kept in the store, once a second and at the end,\n"
-             "after the lines were written; --from and --last apply to a new cursor only. A\n"
-             "reader that was killed reads the events of its last second again, and misses\n"
-             "none. 'annal cursor' lists, shows and drops cursors.\n"
-             "\n"
-             "--from nats://HOST prints what a fleet ships to JetStream ('annal ship'), each\n"
-             "event once and in the order of its session, with the store as first key. Events\n"
-             "missing in the stream are reported on standard error.\n"
-             "\n"
-             "Damaged events are reported on standard error, and the exit status is 1. With\n"
-             "--json an object takes their place: session_id, seq (0 if unknown) and damage,\n"
-             "which has offset, length, event_lost and what.",
-    .examples = "  annal tail sess_1 --follow\n"
-                "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n"
-                "  annal tail --from nats://nats.example --follow\n"
-                "  annal tail --all --last 20 --type 'tool.*' --follow\n"
-                "  annal tail --all --from 2h --cursor billing --follow | ./bill\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_tail = {.name = "tail",
+                                 .summary = "print events of some or all sessions, and follow live",
+                                 HELP(tail),
+                                 .fields = fields,
+                                 .run = run};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 
@@ -46,12 +47,7 @@ static int run(const struct args *args)
     return store_with_index(args, vacuum_all);
 }
 
-const struct command cmd_vacuum = {
-    .name = "vacuum",
-    .summary = "rewrite the databases without their free pages",
-    .about = "Runs VACUUM on sessions.db and on the databases of the enabled packs, which\n"
-             "frees the space of deleted rows, for instance after 'annal prune'. Appends and\n"
-             "readers continue; catching up waits until it is done. While it runs it needs as\n"
-             "much space again.",
-    .examples = "  annal vacuum\n",
-    .run = run};
+const struct command cmd_vacuum = {.name = "vacuum",
+                                   .summary = "rewrite the databases without their free pages",
+                                   HELP(vacuum),
+                                   .run = run};

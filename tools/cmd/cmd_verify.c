@@ -26,6 +26,7 @@
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -822,29 +823,8 @@ static const struct field fields[] = {
                 .least = 1, .most = JOBS_MAX),
     FIELDS_END};
 
-const struct command cmd_verify = {
-    .name = "verify",
-    .summary = "prove that nothing is damaged",
-    .about = "Reads the journals of the sessions (without SESSION: all) from the first byte to\n"
-             "the last, and checks every hash, every seq, and that every data is JSON. It\n"
-             "first completes what a crash left unfinished, as every command does; nothing\n"
-             "else is changed. Each finding names session, seq and offset, in the order of the\n"
-             "sessions. If an index exists, its rows, tables and snapshots are compared up to\n"
-             "its last event; if it lags, a line says so, which is not a finding. Nor is a\n"
-             "snapshot of an event that is missing in the journal: lines may have been cut\n"
-             "from its end; a line says so. Without SESSION it also reads the commit logs and\n"
-             "the artifacts, checks that every artifact of an event exists, and compares the\n"
-             "tables of the store's packs with a second filling of them, which continues to\n"
-             "the end of the journals: an event that a pack could not process or that was\n"
-             "appended past a guard is a finding, and so is a pack that does not run. A\n"
-             "journal that was copied or renamed within events/ is a finding. Every page of\n"
-             "sessions.db, search.db and the databases of packs is read: a damaged page is a\n"
-             "finding, and the next query rebuilds the database. The copies of the sessions'\n"
-             "logs are unpacked, and their bytes compared with their hashes.\n"
-             "\n"
-             "Exit status: 0 if nothing is found, 1 if there are findings, 3 if something\n"
-             "could not be read. A damaged session stays readable except for the events that\n"
-             "are damaged; 'annal repair' copies the sound events to a new session.",
-    .examples = "  annal verify\n  annal verify --replay\n  annal verify sess_1 --json\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_verify = {.name = "verify",
+                                   .summary = "prove that nothing is damaged",
+                                   HELP(verify),
+                                   .fields = fields,
+                                   .run = run};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
 
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 
@@ -51,14 +52,4 @@ static const struct field fields[] = {FLAG("extension", NULL, "path of the exten
                                       FIELDS_END};
 
 const struct command cmd_version = {
-    .name = "version",
-    .summary = "print the version",
-    .about = "Prints the version of the command and of the library in it. With --extension it\n"
-             "prints the path of annal_sqlite.so, which adds to any program built on SQLite\n"
-             "3.38 or later the table events(session_id, seq, timestamp, type, id, data), and\n"
-             "annal_events('DIR') for any store.",
-    .examples = "  annal version\n"
-                "  sqlite3 -cmd \".load '$(annal version --extension)'\" :memory: \\\n"
-                "          \"SELECT type, count(*) FROM events GROUP BY type\"\n",
-    .fields = fields,
-    .run = run};
+    .name = "version", .summary = "print the version", HELP(version), .fields = fields, .run = run};

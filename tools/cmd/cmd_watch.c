@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/alloc.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cmd/import_found.h"
@@ -43,21 +44,7 @@ static const struct field fields[] = {
 const struct command cmd_watch = {
     .name = "watch",
     .summary = "import the logs of this machine's agents while they are written",
-    .about = "The command imports the logs that 'annal import' without KIND finds, then each\n"
-             "new line when an agent writes it, and the logs of agents that are installed\n"
-             "later. So a session stays in the store when its agent deletes or rewrites its\n"
-             "log.\n"
-             "\n"
-             "Ctrl-C or SIGTERM ends it, with 0; events reported as added are durable. The\n"
-             "next run continues at the same position. Only one watch per store can run. With\n"
-             "--json it prints an object for each log that it read, as 'annal import' does.\n"
-             "\n"
-             "--install writes a systemd unit for this program and this store into the\n"
-             "user's configuration (~/.config/systemd/user), and starts it. 'annal doctor'\n"
-             "reports whether a watch runs.",
-    .examples = "  annal watch\n"
-                "  annal watch --install\n"
-                "  annal watch --all-users --store /srv/annal\n",
+    HELP(watch),
     .fields = fields,
     .run = run,
 };

@@ -3,9 +3,10 @@
  * annal mcp: messages on stdin and stdout, a line each; and the configuration of clients.
  *
  * Messages are answered one after the other. Before a request is answered, the lines that have
- * arrived meanwhile are searched for its cancellation. A line that is too long is answered with an
- * error, and skipped.
+ * arrived in the meantime are searched for its cancellation. A line that is too long is answered
+ * with an error, and skipped.
  */
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/mcp/mcp.h"
@@ -92,7 +93,7 @@ static bool answer(struct stdio *stdio, annal_slice line)
     struct mcp_text out = {0};
     bool good = true;
     if (line.len > MCP_MESSAGE_BYTES)
-        line.len = 0; /* answered as what it is: no message */
+        line.len = 0; /* too long: answered as an invalid message */
     if (annal__json_trim(line).len > 0 || line.ptr == NULL)
         (void)mcp_rpc_answer(&stdio->mcp, line, &out);
     if (out.buf.len > 0 && !out.failed) {
@@ -165,24 +166,8 @@ static const struct field fields[] = {
     FLAG("write", NULL, "with install: write it, and keep a backup"),
     FIELDS_END};
 
-const struct command cmd_mcp = {
-    .name = "mcp",
-    .summary = "let agents search and read past sessions (MCP)",
-    .about = "Answers messages of the Model Context Protocol on stdin and stdout: a client of\n"
-             "the protocol starts this command. Its agent gets the tools search, open and\n"
-             "list, and sessions as resources; nothing can be changed. The revisions are\n"
-             "2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26 and 2024-11-05. The server\n"
-             "answers the same at POST /mcp ('annal serve').\n"
-             "\n"
-             "search and list leave out the session that asks, if the client names it: in the\n"
-             "request, or in the environment as ANNAL_ASKING_SESSION, CLAUDE_CODE_SESSION_ID\n"
-             "or CODEX_THREAD_ID. docs/mcp.md describes the tools and what they answer.\n"
-             "\n"
-             "'annal mcp install CLIENT' prints what to add to the client's file of\n"
-             "configuration. --write adds it, and keeps the old file as FILE.annal-backup;\n"
-             "it is refused if the file has a server named annal, or is not as expected.",
-    .examples = "  annal mcp install claude-code --write\n"
-                "  annal mcp install codex\n"
-                "  annal mcp --all --store /srv/annal\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_mcp = {.name = "mcp",
+                                .summary = "let agents search and read past sessions (MCP)",
+                                HELP(mcp),
+                                .fields = fields,
+                                .run = run};

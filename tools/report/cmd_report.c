@@ -3,6 +3,7 @@
 #include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
@@ -166,30 +167,9 @@ static const struct field fields[] = {
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file"),
     FIELDS_END};
 
-const struct command cmd_report = {
-    .name = "report",
-    .summary = "what sessions did and cost: tools, failures, models, days",
-    .about = "Prints what sessions did, for all sessions, or for the named sessions with their\n"
-             "sub-agents (sess_1.agent-2 is one of sess_1): tools with their durations, the\n"
-             "newest failed calls with their errors, requests that the provider refused, the\n"
-             "slowest calls, tokens and cost by model and by day, and the sessions side by\n"
-             "side. FAILED counts both kinds of failures. With --since and --until every\n"
-             "number covers only this time: a call counts when it began, tokens when they were\n"
-             "reported. Days and --by are in your time zone; a log without times has the time\n"
-             "of its file. A cost that is unknown is '-', and not 0; the lines below the\n"
-             "tables explain '~' and 'of 27%', and name the models without a price. With\n"
-             "--json there is an object for each row, with its section. The exit status is 1\n"
-             "if one of these sessions has a finding: a line names it.\n"
-             "\n"
-             "--sources sums up the logs from which sessions were imported, by kind: their\n"
-             "number, the bytes of those with a copy, the copies and the bytes that these need\n"
-             "('annal source'), and how many logs are gone, shrank or were replaced.",
-    .examples = "  annal report --since yesterday\n"
-                "  annal report sess_1 sess_2\n"
-                "  annal report --agent codex --since 7d\n"
-                "  annal report --since 2026-10-01 --until 2026-11-01 --by week\n"
-                "  annal report --since 30d --format markdown --to month.md\n"
-                "  annal report --sources\n"
-                "  annal report --format svg --to report.svg\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_report = {.name = "report",
+                                   .summary =
+                                       "what sessions did and cost: tools, failures, models, days",
+                                   HELP(report),
+                                   .fields = fields,
+                                   .run = run};

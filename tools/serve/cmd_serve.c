@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 
@@ -38,23 +39,9 @@ static const struct field fields[] = {
     CREATE_OPTION,
     FIELDS_END};
 
-const struct command cmd_serve = {
-    .name = "serve",
-    .summary = "show sessions in a browser, and serve them to programs",
-    .about = "Serves the store until it is interrupted: a page that shows the sessions, and an\n"
-             "API under /api/v1 with which other programs read, follow and write them;\n"
-             "/api/v1/openapi.json describes the API. docs/serve.md explains how to run a\n"
-             "service.\n"
-             "\n"
-             "Every request needs a token, Authorization: Bearer TOKEN, also on this host,\n"
-             "because otherwise its other users could read the store. The token file is\n"
-             "created at the first start, and only you can read it. Each line is the word read\n"
-             "or write, then a token. --open passes a token to the browser; over a Unix\n"
-             "socket no token is needed. The server answers only requests for names that it\n"
-             "knows.",
-    .examples = "  annal serve --open\n"
-                "  annal serve --listen 0.0.0.0:7117 --host sessions.example.org --read-only\n"
-                "  annal serve --listen 0.0.0.0:7117 --host example.org --cert a.pem --key a.key\n"
-                "  annal serve --listen unix:/run/user/1000/annal.sock\n",
-    .fields = fields,
-    .run = run};
+const struct command cmd_serve = {.name = "serve",
+                                  .summary =
+                                      "show sessions in a browser, and serve them to programs",
+                                  HELP(serve),
+                                  .fields = fields,
+                                  .run = run};

@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
@@ -479,88 +480,37 @@ static const struct field status_fields[] = {HOME_OPERAND, TARGET_OPTIONS, FIELD
 static const struct command verbs[] = {
     {.name = "take",
      .summary = "make this store the home of a session",
-     .about = "A session that moves between hosts has a single home at a time. The target is\n"
-              "a PostgreSQL database that 'annal ship' ships to. It grants this store a lease\n"
-              "with an epoch, unless another store holds one. Appends succeed here until the\n"
-              "lease ends; after that they are refused. When another store has taken the\n"
-              "session, this store no longer ships it. 'annal home keep' and 'annal ship\n"
-              "--follow' renew the lease.\n"
-              "\n"
-              "The local session must continue what the target has. If it does not, because\n"
-              "this store appended after its lease was lost, its extra events are saved as a\n"
-              "session SESSION.late-EPOCH, and the lease is given back. 'annal ship' saves such\n"
-              "events, too, when the target has other events with the same seqs.\n"
-              "\n"
-              "A session that was never taken needs no lease. The exit status is 1 if another\n"
-              "store is its home.",
-     .examples = "  annal home take run-7 postgresql://db.example/fleet\n"
-                 "  annal home take run-7 postgresql://db.example/fleet --for 60 --as host7\n",
+     HELP(home_take),
      .fields = take_fields,
      .run = run_take},
     {.name = "share",
      .summary = "let several stores append to a session, event by event",
-     .about = "From now on no store is the home of the session. Stores may append at any time,\n"
-              "and the target decides about one event after the other: this store checks the\n"
-              "guards of packs against all events that the target has, and the event is valid\n"
-              "when the target has stored it. So only one of many hosts gets a task of a\n"
-              "backlog. While the target is unreachable, no event is appended to the session.\n"
-              "\n"
-              "Run this once in each store that appends to the session; the store then\n"
-              "downloads the target's events. It also joins the cluster of the target, as with\n"
-              "'annal home join'.",
-     .examples = "  annal home share proj_shop postgresql://db.example/fleet\n",
+     HELP(home_share),
      .fields = share_fields,
      .run = run_share},
     {.name = "join",
      .summary = "add this store to a cluster",
-     .about = "The stores of a cluster share the sessions that packs declare with 'scope\n"
-              "cluster'; the packs agentweaver and memory declare proj_*, run_* and wf_*. These\n"
-              "need no 'annal home share': a session becomes shared before its first append\n"
-              "here. A store that took a session with 'annal home take' decides about it alone,\n"
-              "without waiting for the target. Existing local events must have been shipped.\n"
-              "\n"
-              "The address is saved in STORE/cluster; put a password into ~/.pgpass. Only\n"
-              "'annal append', the verbs of packs, and 'annal serve' can append to shared\n"
-              "sessions.",
-     .examples = "  annal home join postgresql://db.example/fleet\n",
+     HELP(home_join),
      .fields = join_fields,
      .run = run_join},
     {.name = "leave",
      .summary = "remove this store from its cluster",
-     .about = "Sessions that it shared stay shared in the other stores, and accept no more\nevents "
-              "here.",
-     .examples = "  annal home leave\n",
+     HELP(home_leave),
      .fields = leave_fields,
      .run = run_leave},
     {.name = "keep",
      .summary = "renew the leases of this store until interrupted",
-     .about = "Renews every lease that this target granted to this store, each when a third of\n"
-              "it has passed. If another store has taken a session, this is reported, and\n"
-              "appends to it are refused. 'annal ship --follow' renews leases, too.",
-     .examples = "  annal home keep postgresql://db.example/fleet --as host7\n",
+     HELP(home_keep),
      .fields = keep_fields,
      .run = run_keep},
     {.name = "release",
      .summary = "release a session so that another store can take it",
-     .about = "Appends are refused from now on. When the target has all events of the session,\n"
-              "any store may take it. Until then release fails: ship the session, and release\n"
-              "it again. A shared session stops being shared in all stores.\n"
-              "\n"
-              "--as is the name with which the session was taken.",
-     .examples = "  annal home release run-7 postgresql://db.example/fleet\n",
+     HELP(home_release),
      .fields = release_fields,
      .run = run_release},
     {.name = "status",
      .summary = "list the homes of sessions, and the role of this store",
-     .about = "HOME is the store that is the home of the session, * if stores share it, or\n"
-              "empty if any store may take it. Sessions that were never taken or shared are not\n"
-              "listed.\n"
-              "\n"
-              "HERE is this store's role: at home, ended (its lease expired and no other store\n"
-              "took the session), lost (another store took the session, or the lease file is\n"
-              "missing), shared, or empty.",
-     .examples = "  annal home status postgresql://db.example/fleet\n"
-                 "  annal home status postgresql://db.example/fleet --session 'run-*' --json\n",
+     HELP(home_status),
      .fields = status_fields,
      .run = run_status},
     {0}};

@@ -2,6 +2,7 @@
 /* The verb annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/ship/pull.h"
@@ -58,31 +59,7 @@ static const struct field fields[] = {
 const struct command cmd_pull = {
     .name = "pull",
     .summary = "copy a session from a target or a server into this store",
-    .about =
-        "Rebuilds the session's journal here, byte for byte and under the same id, so\n"
-        "that the session can be continued. Every event is verified: its hash, which\n"
-        "depends on all events before it, must equal the original hash, up to the last\n"
-        "event at the target. A fork is pulled together with its ancestors.\n"
-        "\n"
-        "The session appears in the store only when it is complete. If the store has the\n"
-        "session with a different history, it is left unchanged, and the exit status is\n"
-        "1. Nothing is downloaded twice: pull again to get newer events, or to continue\n"
-        "after an interruption. Appends on two hosts create two histories, so make sure\n"
-        "that the old host has stopped.\n"
-        "\n"
-        "A lake (file:///, s3://) needs --store-name, and the library of DuckDB to read\n"
-        "its files; with --tree, pull reads all of them. A server (annal serve) sends the\n"
-        "session as a bundle, with its artifacts.\n"
-        "\n"
-        "With --json {\"session_id\", \"store\", \"seq\", \"h\", \"sessions\", \"events\", "
-        "\"added\",\n"
-        "\"extended\", \"already_there\", \"missing_artifacts\"}; events is the number of new\n"
-        "events. For a server: the output of 'annal import bundle --json'.",
-    .examples = "  annal pull run-17 --from postgresql://db.example/fleet\n"
-                "  annal pull run-17 --from postgresql://db.example/fleet --store-name host7\n"
-                "  annal pull run-17 --from postgresql://db.example/fleet --tree\n"
-                "  annal pull run-17 --from s3://bucket/lake --store-name host7\n"
-                "  annal pull run-17 --from https://host7:7117 --token-file host7.token\n",
+    HELP(pull),
     .fields = fields,
     .run = run,
 };

@@ -2,6 +2,7 @@
 /* The verb annal push, and the options and checks that it shares with annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/ship/remote.h"
@@ -78,20 +79,7 @@ static const struct field fields[] = {
 const struct command cmd_push = {
     .name = "push",
     .summary = "copy a session to the server of another store",
-    .about =
-        "Sends the session, its ancestors and their artifacts to a server (annal serve).\n"
-        "The server verifies them and stores them under the same ids, byte for byte. If\n"
-        "the content of a session differs on the server, it refuses all of them; the\n"
-        "exit status is then 1.\n"
-        "\n"
-        "Repeat the command after an interruption: it continues where it stopped. If the\n"
-        "server already has the session, nothing is sent. The token needs the right to\n"
-        "write; it is the last word of the first line of --token-file, or the value of\n"
-        "ANNAL_TOKEN.\n"
-        "\n"
-        "With --json {\"session_id\", \"seq\", \"h\", \"bytes\", \"sent\", \"already_there\"}.",
-    .examples = "  annal push run-17 --to https://host8:7117 --token-file host8.token\n"
-                "  ANNAL_TOKEN=… annal push run-17 --to http://localhost:7117\n",
+    HELP(push),
     .fields = fields,
     .run = run,
 };

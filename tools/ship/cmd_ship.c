@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"
+#include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
@@ -448,100 +449,32 @@ static const struct field no_fields[] = {FIELDS_END};
 static const struct command verbs[] = {
     {.name = "to",
      .summary = "copy all sessions to a target, each event exactly once",
-     .about = "Copies events to a PostgreSQL database, or to a directory or bucket of Parquet\n"
-              "files. In a database, the schema annal is created if it is missing and upgraded\n"
-              "if it is older. DuckDB's library writes Parquet files. The word 'to' may be left\n"
-              "out. The address and keys of a bucket are read from AWS_ENDPOINT_URL,\n"
-              "AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. nats://HOST is a stream\n"
-              "of JetStream, which 'annal tail --from nats://HOST' follows; a stream receives\n"
-              "each event at least once.\n"
-              "\n"
-              "The target decides which events it accepts. For each session it stores a head:\n"
-              "the seq and hash of the last event there. Only events that continue a head are\n"
-              "sent, and head and events are written in one transaction. So no event is missing\n"
-              "or stored twice, even if shippers, networks and servers fail, or two shippers\n"
-              "ship the same store. A session with a different history at the target is\n"
-              "reported and not shipped.\n"
-              "\n"
-              "A database also receives rows of sessions and turns, some seconds after the\n"
-              "events: with --follow in parallel, otherwise before the command ends.\n"
-              "\n"
-              "With --follow the command keeps shipping new events until it is interrupted. An\n"
-              "unreachable target is retried, first after a quarter of a second, later every\n"
-              "half minute; without --follow, retries end when --wait is over. No other command\n"
-              "waits for the target: the journals are the buffer.\n"
-              "\n"
-              "The exit status is 1 if a session was not shipped, 3 if the target was\n"
-              "unreachable. docs/ship.md explains setup and recovery.",
-     .examples = "  annal ship to postgresql://db.example/fleet\n"
-                 "  annal ship file:///mnt/lake\n"
-                 "  annal ship s3://bucket/lake --follow\n"
-                 "  annal ship postgresql://db.example/fleet --follow --as host7\n"
-                 "  annal ship postgresql://db.example/fleet --session 'run-*' --json\n",
+     HELP(ship_to),
      .fields = to_fields,
      .run = run_to},
     {.name = "status",
      .summary = "show how far a target lags, session by session",
-     .about = "Prints for each session its last event in the store and at the target, and a\n"
-              "state: equal, behind, new (the target has no event), conflict (the target has a\n"
-              "different history), damaged (the next event is unreadable), not here (the store\n"
-              "has no such session), not at home (another store is its home) or shared (the\n"
-              "target decides about its events; see 'annal help home'). If the rows of sessions\n"
-              "and turns in a database are older than its events, stderr reports it. The\n"
-              "exit status is 1 if a session is in conflict or damaged.",
-     .examples = "  annal ship status postgresql://db.example/fleet\n"
-                 "  annal ship status postgresql://db.example/fleet --json | jq .behind\n",
+     HELP(ship_status),
      .fields = look_fields,
      .run = run_status},
     {.name = "check",
      .summary = "prove that a target contains what the journals contain",
-     .about = "Reads every event of every session from the database and compares it with the\n"
-              "journal: seq, time, type, id, cause, data, hash. Events that were not shipped\n"
-              "yet, and events that retention dropped, are counted. For a lake, every file is\n"
-              "compared with the hash in its manifest, and the heads with the journals. The\n"
-              "exit status is 1 if an event differs, is missing, or is stored twice.\n"
-              "\n"
-              "With --artifacts it also reads all artifacts that these events refer to and\n"
-              "compares each with its hash. A missing artifact is an error, unless it cannot be\n"
-              "shipped: it is larger than 16 MiB, or the store does not contain it either.",
-     .examples = "  annal ship check postgresql://db.example/fleet\n"
-                 "  annal ship check s3://bucket/lake --as host7 --artifacts\n",
+     HELP(ship_check),
      .fields = check_fields,
      .run = run_check},
     {.name = "compact",
      .summary = "merge the many small files of a lake into a few large ones",
-     .about = "Merges the small Parquet files of each past day, and proves that the new file\n"
-              "has the same rows. A manifest lists the files that it replaces. Readers that\n"
-              "started earlier may still need these, so they are kept for --keep hours and then\n"
-              "removed by a later run. After the first run, readers must use the list of files,\n"
-              "as docs/ship.md shows: a pattern like *.parquet would match old and new files.",
-     .examples = "  annal ship compact file:///mnt/lake\n"
-                 "  annal ship compact s3://bucket/lake --keep 48\n",
+     HELP(ship_compact),
      .fields = compact_fields,
      .run = run_compact},
     {.name = "tables",
      .summary = "copy the rows of pack tables to a database",
-     .about = "Each table of an enabled pack becomes a view in the schema annal of the target,\n"
-              "with the same columns and a column store; it contains the rows of all stores.\n"
-              "When a session has new events, all its rows of a pack are sent again and replace\n"
-              "older rows. The events must be at the target first, so run this after\n"
-              "'annal ship', or with --follow in parallel to 'annal ship --follow'. The command\n"
-              "may be killed and repeated, and may run in every store that shares a session.\n"
-              "\n"
-              "The rows of a session are those that the section '-- forget' of its pack would\n"
-              "delete. Packs without that section are left out, and so are views, triggers and\n"
-              "indexes of packs. The exit status is 1 if a session has a different history at\n"
-              "the target or more than 64 MiB of rows in a pack, or if a pack cannot be read.",
-     .examples = "  annal ship tables postgresql://db.example/fleet\n"
-                 "  annal ship tables postgresql://db.example/fleet --follow --as host7\n"
-                 "  annal ship tables postgresql://db.example/fleet --session 'run_*' --json\n",
+     HELP(ship_tables),
      .fields = tables_fields,
      .run = run_tables},
     {.name = "schema",
      .summary = "print the SQL that creates or upgrades the schema",
-     .about = "If the shipper's role may not create the schema, the owner of the database "
-              "runs\nthis SQL. It may be run again.",
-     .examples = "  annal ship schema | psql postgresql://owner@db.example/fleet\n",
+     HELP(ship_schema),
      .fields = no_fields,
      .run = run_schema},
     {0}};
