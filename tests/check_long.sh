@@ -38,6 +38,7 @@ loaded      make test 20 times beside busy processes and a busy disk; tests in w
 systems     other systems, fresh, in roots of their own: README's commands, make install, the wheel; clang; aarch64
 handoff     every log handed to every agent and imported again; the agents themselves resume what was written
 git         edits of real logs replayed into a repository: annal blame and annal log name their sessions
+lost        logs are cut, rewritten, moved and deleted while annal watch is killed 200 times: every content is restored
 imports     ten logs made of each log of tests/data: nothing is lost; titles, failures, ends, costs counted again
 END
 }
@@ -132,6 +133,11 @@ run_part() {
             [ -z "${ANNAL_TEST_DATA:-}" ] || logs+=("$kind=$ANNAL_TEST_DATA/$kind")
         done
         python3 tests/git/replay.py build/bench/tools/annal 400 "${logs[@]}"
+        ;;
+    lost)
+        cmake --preset bench
+        cmake --build --preset bench --target annal_command
+        python3 tests/tools/import/lose_logs.py build/bench/tools/annal 200 "$SEED" tests/data ${ANNAL_TEST_DATA:+"$ANNAL_TEST_DATA"}
         ;;
     imports)
         cmake --preset bench
