@@ -28,7 +28,6 @@
 #define OUTPUT_BYTES   ((size_t)16 << 20)
 #define SEARCH_MS      10000u
 #define SEARCH_WAIT_MS 20000u
-#define HITS_READ      2000u /* hits that are looked at to fill the sessions of an answer */
 #define SESSIONS_USUAL 8u
 #define PLACES_MAX     3u
 #define WORDS_MAX      32u
@@ -341,15 +340,10 @@ static annal_status call_list(struct mcp_call *call)
 
 /* ---- search ---- */
 
-struct places {
+struct found {
     const char *asks;
-    struct buf json; /* [[number of session, number of place, session, seq, …],…] */
-    struct place_session {
-        char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-        unsigned places;
-    } * sessions;
+    struct buf json; /* [number of session, number of place, session, seq, …], … (found.sql) */
     size_t limit, count;
-    uint64_t hits;
     bool failed;
 };
 
@@ -360,36 +354,34 @@ static bool is_left_out(const char *asks, annal_slice session)
            (session.len == len || session.ptr[len] == '.');
 }
 
-static int take_hit(void *arg, const annal_search_hit *hit)
+static annal_status put_place(struct found *found, size_t number, const annal_search_hit *hit,
+                              annal_slice why)
 {
-    struct places *places = arg;
-    size_t i = 0;
     char time[ANNAL_TIME_BYTES];
-    if (is_left_out(places->asks, hit->session))
-        return 0;
-    places->hits++;
-    while (i < places->count && !annal__slice_is(hit->session, places->sessions[i].id))
-        i++;
-    if (i == places->limit || places->sessions[i].places == PLACES_MAX)
-        return 0;
-    struct place_session *session = &places->sessions[i];
-    if (i == places->count) {
-        snprintf(session->id, sizeof session->id, "%.*s", ANNAL_FMT(hit->session));
-        places->count++;
-    }
-    session->places++;
+    struct buf *json = &found->json;
     annal_time_format(hit->ts_us, time);
-    struct buf *json = &places->json;
-    places->failed =
-        places->failed ||
-        annal__buf_printf(json, "%s[%zu,%u,\"%.*s\",%" PRIu64 ",\"%.19sZ\",",
-                          json->len > 0 ? "," : "", i + 1, session->places, ANNAL_FMT(hit->session),
-                          hit->seq, time) < 0 ||
-        annal__json_quote(json, hit->type) < 0 || annal__buf_append(json, ",", 1) < 0 ||
-        annal__json_quote(json, hit->tool.len > 0 ? hit->tool : hit->role) < 0 ||
-        annal__buf_append(json, ",", 1) < 0 || annal__json_quote(json, hit->snippet) < 0 ||
-        annal__buf_append(json, "]", 1) < 0;
-    return places->failed;
+    annal_status status = annal__buf_printf(json, "%s[%zu,%zu,\"%.*s\",%" PRIu64 ",\"%.19sZ\"",
+                                            json->len > 0 ? "," : "", found->count, number,
+                                            ANNAL_FMT(hit->session), hit->seq, time);
+    const annal_slice texts[] = {hit->type, hit->tool.len > 0 ? hit->tool : hit->role, hit->snippet,
+                                 why};
+    for (size_t i = 0; status >= 0 && i < sizeof texts / sizeof *texts; i++) {
+        status = annal__buf_append(json, ",", 1);
+        if (status >= 0)
+            status = annal__json_quote(json, texts[i]);
+    }
+    return status < 0 ? status : annal__buf_append(json, "]", 1);
+}
+
+static int take_session(void *arg, const annal_search_session *session)
+{
+    struct found *found = arg;
+    if (is_left_out(found->asks, session->session))
+        return 0;
+    found->count++;
+    for (size_t i = 0; i < session->place_count && !found->failed; i++)
+        found->failed = put_place(found, i + 1, &session->places[i], session->why) < 0;
+    return found->failed || found->count == found->limit;
 }
 
 /* Split the text at spaces into words; quotation marks enclose a phrase. */
@@ -405,15 +397,6 @@ static size_t split(const char *text, annal_slice words[WORDS_MAX])
         text += len + (quoted && text[len] == '"' ? 1 : 0);
     }
     return count;
-}
-
-/* Append an expression of FTS5 that any of the words fulfils. */
-static annal_status put_any(struct buf *out, const annal_slice *words, size_t count)
-{
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < count; i++)
-        status = annal__buf_printf(out, "%s\"%.*s\"", i > 0 ? " OR " : "", ANNAL_FMT(words[i]));
-    return status;
 }
 
 static int add_session(void *arg, const annal_row *row)
@@ -462,8 +445,8 @@ static annal_status find_sessions(struct mcp_call *call, annal_slice **out, stru
     return status;
 }
 
-static annal_status put_found(struct mcp_call *call, struct places *places, size_t searched,
-                              bool any, const annal_lag *lag)
+static annal_status put_found(struct mcp_call *call, struct found *found, size_t searched,
+                              const annal_lag *lag)
 {
     struct mcp_text *out = call->text;
     struct buf json = {0};
@@ -471,24 +454,23 @@ static annal_status put_found(struct mcp_call *call, struct places *places, size
     (void)!annal_search_info_get(call->mcp->index, &info, NULL);
     mcp_text_put(out,
                  "%zu sessions, best first, of %zu searched (%" PRIu64 " events with text in the "
-                 "store)%s. " QUOTED,
-                 places->count, searched, info.documents,
-                 any ? "; no event has all words: these have some" : "");
-    put_left_out(call, places->asks, lag);
+                 "store). " QUOTED,
+                 found->count, searched, info.documents);
+    put_left_out(call, found->asks, lag);
     mcp_text_put(out,
                  "Left out: records of imports and counts of tokens, which are not searched.\n");
-    if (places->count == 0)
+    if (found->count == 0)
         mcp_text_put(out, "No event has one of these words. Try other words, or list.\n");
-    annal_status status = annal__buf_printf(&json, "[%.*s]", (int)places->json.len,
-                                            places->json.len > 0 ? places->json.ptr : "");
-    const annal_value found = text_value(annal__buf_slice(&json));
+    annal_status status = annal__buf_printf(&json, "[%.*s]", (int)found->json.len,
+                                            found->json.len > 0 ? found->json.ptr : "");
+    const annal_value param = text_value(annal__buf_slice(&json));
     if (status >= 0)
         status =
             annal_sql(call->mcp->index, annal_slice_of(annal__sql_mcp_found),
-                      &(annal_sql_options){.params = &found, .param_count = 1, .as_indexed = true},
+                      &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
                       mcp_text_row, out, &call->err);
-    if (places->count == places->limit)
-        mcp_text_put(out, "There may be more sessions: limit %zu shows more.\n", 2 * places->limit);
+    if (found->count == found->limit)
+        mcp_text_put(out, "There may be more sessions: limit %zu shows more.\n", 2 * found->limit);
     annal__buf_done(&json);
     return status;
 }
@@ -497,49 +479,38 @@ static annal_status call_search(struct mcp_call *call)
 {
     annal_slice words[WORDS_MAX], *sessions = NULL;
     struct time_range range = {0};
-    struct buf ids = {0}, any = {0};
+    struct buf ids = {0};
     size_t searched = 0;
     annal_lag lag = {0};
     const char *query = mcp_call_string(call, "query");
-    const char *role = mcp_call_string(call, "role");
-    struct places places = {.asks = asking(call),
-                            .limit = mcp_call_number(call, "limit", SESSIONS_USUAL)};
+    struct found found = {.asks = asking(call),
+                          .limit = mcp_call_number(call, "limit", SESSIONS_USUAL)};
     const annal_catch_up_options catch_up = {.timeout_ms = SEARCH_WAIT_MS};
     annal_search_options options = {.words = words,
                                     .word_count = split(query == NULL ? "" : query, words),
-                                    .limit = HITS_READ,
+                                    .limit = 2 * found.limit + 10, /* some may be left out */
+                                    .places = PLACES_MAX,
                                     .snippet_words = 32,
                                     .mark_begin = "**",
                                     .mark_end = "**",
-                                    .role = annal_slice_of(role),
+                                    .role = annal_slice_of(mcp_call_string(call, "role")),
                                     .catch_up = &catch_up,
                                     .limits = {.run_ms = SEARCH_MS}};
     annal_status status = read_range(call, &range) ? ANNAL_OK : call->err.status;
     options.since_us = range.since_us;
     options.until_us = range.until_us;
-    places.sessions = annal__zalloc((places.limit + 1) * sizeof *places.sessions);
-    if (status >= 0 && places.sessions == NULL)
-        status = annal__fail(&call->err, ANNAL_ERR_NOMEM, "search: out of memory");
     if (status >= 0)
-        status = find_sessions(call, &sessions, &ids, &searched, places.asks);
+        status = find_sessions(call, &sessions, &ids, &searched, found.asks);
     options.sessions = sessions;
     options.session_count = sessions == NULL ? 0 : searched;
     if (status >= 0)
-        status = annal_search(call->mcp->index, &options, take_hit, &places, &lag, &call->err);
-    if (status >= 0 && places.hits == 0 && options.word_count > 1 &&
-        (status = put_any(&any, words, options.word_count)) >= 0) {
-        options.word_count = 0;
-        options.expression = annal__buf_slice(&any);
-        status = annal_search(call->mcp->index, &options, take_hit, &places, &lag, &call->err);
-    }
+        status = annal_search_sessions(call->mcp->index, &options, take_session, &found, &lag,
+                                       &call->err);
     if (status >= 0)
-        status =
-            places.failed ? ANNAL_ERR_NOMEM : put_found(call, &places, searched, any.len > 0, &lag);
+        status = found.failed ? ANNAL_ERR_NOMEM : put_found(call, &found, searched, &lag);
     annal__free(sessions);
-    annal__free(places.sessions);
-    annal__buf_done(&places.json);
+    annal__buf_done(&found.json);
     annal__buf_done(&ids);
-    annal__buf_done(&any);
     return status;
 }
 

@@ -379,7 +379,7 @@ struct overview {
 static int put_row(void *arg, const annal_row *row)
 {
     struct overview *overview = arg;
-    bool full = overview->call->text->buf.len + 1000 + TAIL_BYTES > overview->call->max_bytes;
+    bool full = overview->call->text->buf.len + 2000 + TAIL_BYTES > overview->call->max_bytes;
     if (overview->rows++ > 0 && (full || overview->rows > ROWS_MAX)) {
         overview->next = (uint64_t)row->values[2].integer;
         return 1;

@@ -48,7 +48,7 @@ int mcp_text_row(void *arg, const annal_row *row)
     mcp_text_put_line(out, row->values[0].bytes, 2000);
     if (row->values[1].kind == ANNAL_VALUE_TEXT) {
         mcp_text_put(out, "| ");
-        mcp_text_put_line(out, row->values[1].bytes, 400);
+        mcp_text_put_line(out, row->values[1].bytes, 1600);
     }
     return out->failed;
 }

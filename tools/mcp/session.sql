@@ -3,16 +3,23 @@
 -- An overview of the session ?1: rows of facts (fact), a text of the journal (said), and the seq
 -- from which the overview continues (next). ?2: the seq of the first turn.
 --
---  (1) The facts, then the turns with the message that began each, then the last message.
+--  (1) The facts, then each turn with its first and last message, then the last message, longer.
 --  (2) What the user said is in said if the agent added text to it.
 
-WITH said AS (
-    SELECT 1 AS part, t.seq AS next, e.seq, 'turn ' || t.sequence || ', ' || t.status || '  ' AS fact
-    FROM turns t CROSS JOIN events e ON e.session_id = t.session_id AND e.seq = coalesce(
-        (SELECT min(x.seq) FROM event_index x WHERE x.session_id = t.session_id AND x.seq BETWEEN t.seq AND t.seq + 19
-         AND x.type = 'message.added'), t.seq)
-    WHERE t.session_id = ?1 AND t.seq >= ?2
-    UNION ALL SELECT 2, NULL, max(seq), 'last message  ' FROM event_index WHERE session_id = ?1 AND type = 'message.added')
+WITH began AS (
+    SELECT t.seq, t.sequence, t.status, lead(t.seq) OVER (ORDER BY t.seq) AS next FROM turns t WHERE t.session_id = ?1),
+
+messages AS (SELECT seq FROM event_index WHERE session_id = ?1 AND type = 'message.added'),
+
+said AS (
+    SELECT 1 AS part, seq AS next, 'turn ' || sequence || ', ' || status || '  ' AS fact, 300 AS most,
+           coalesce((SELECT min(m.seq) FROM messages m WHERE m.seq BETWEEN t.seq AND t.seq + 19), seq) AS seq
+    FROM began t WHERE seq >= ?2
+    UNION ALL
+    SELECT 1, seq, '  ended  ', 300, (SELECT max(m.seq) FROM messages m WHERE m.seq > t.seq + 1 AND m.seq < t.next)
+    FROM began t WHERE seq >= ?2 AND next IS NOT NULL
+    UNION ALL
+    SELECT 2, NULL, 'last message  ', 1500, max(seq) FROM messages)
 
 SELECT s.id || '  ' || s.status || '  ' || s.agent_id || ' ' || s.model || '  ' || s.events || ' events, ' || s.total_turns
        || ' turns, ' || coalesce(s.total_tokens, 0) || ' tokens, ' ||
@@ -28,6 +35,6 @@ FROM sessions s LEFT JOIN forks f ON f.session_id = s.id LEFT JOIN sessions p ON
 UNION ALL
 SELECT said.fact || ':' || e.seq || '  ' || e.hash || '  ' || substr(e.timestamp, 1, 19) || 'Z  ' || coalesce(e.data ->> '$.role', ''),
        substr(coalesce(nullif(e.data ->> '$.said', ''), CASE json_type(e.data, '$.content') WHEN 'text' THEN e.data ->> '$.content'
-              ELSE coalesce(e.data ->> '$.content[#-1].text', e.data ->> '$.content[0].text') END), 1, 300), said.next, part, said.seq
+              ELSE coalesce(e.data ->> '$.content[#-1].text', e.data ->> '$.content[0].text') END), 1, most), said.next, part, said.seq
 FROM said CROSS JOIN events e ON e.session_id = ?1 AND e.seq = said.seq
 ORDER BY part, seq
