@@ -349,6 +349,25 @@ START_TEST(an_illegal_transition_is_refused_and_not_appended)
 }
 END_TEST
 
+START_TEST(a_report_of_an_illegal_transition_is_appended_and_changes_no_row)
+{
+    annal_writer *writer = NULL;
+    const annal_draft twice[] = {
+        {.type = ANNAL_SLICE("turn.completed"), .data = ANNAL_SLICE("{\"turn_id\":\"t\"}")},
+        {.type = ANNAL_SLICE("turn.started"), .data = ANNAL_SLICE("{\"turn_id\":\"t\"}")}};
+    annal_append_options options = {.reports = true};
+    ck_append(&p, "s", "turn.started", "{\"turn_id\":\"t\"}");
+    ck_ok(annal_writer_open(p.store, ANNAL_SLICE("s"), NULL, &writer, err));
+    ck_ok(annal_pack_append(p.index, writer, twice, 2, &options, NULL, err));
+    options.reports = false;
+    ck_fails(ANNAL_ERR_REFUSED, "the turn has ended already",
+             annal_pack_append(p.index, writer, twice, 1, &options, NULL, err));
+    annal_writer_close(writer);
+    ck_packs(&p, "SELECT events, total_turns FROM sessions", "3|1\n");
+    ck_packs(&p, "SELECT status FROM turns", "completed\n");
+}
+END_TEST
+
 START_TEST(a_repeated_event_is_stored_once_and_another_event_with_its_id_conflicts)
 {
     uint64_t first = 0, again = 0;
@@ -697,6 +716,7 @@ Suite *suite_core(void)
     tcase_add_test(tcase, event_types_of_older_producers_have_the_same_effect);
     tcase_add_test(tcase, data_of_any_shape_is_accepted);
     TCase *store = suite_case(suite, "store", packs_setup, packs_teardown);
+    tcase_add_test(store, a_report_of_an_illegal_transition_is_appended_and_changes_no_row);
     tcase_add_test(store, an_illegal_transition_is_refused_and_not_appended);
     tcase_add_test(store, a_repeated_event_is_stored_once_and_another_event_with_its_id_conflicts);
     tcase_add_test(store, an_output_of_any_length_stays_in_its_event);

@@ -66,3 +66,35 @@ test('two stores on one transcript', async (t) => {
   for (let n = 0; n < 20; n++) assert.equal(loaded.findIndex(({ uuid }) => uuid === `u${n}`) + 1, loaded.findIndex(({ uuid }) => uuid === `u${n + 100}`));
   await other.close();
 });
+
+test('it reads lines that the Python package wrote in events of the core pack', async (t) => {
+  const store = await openStore(t);
+  const raw = store.session(annal.name('claude-agent', 'p', 's'));
+  await raw.append('session.named', { name: ['claude-agent', 'p', 's'] });
+  await raw.append('turn.started', { turn_id: 't1' });
+  const hello = { value: { type: 'user', uuid: 'u1', message: { role: 'user', content: null } }, moved: [[['message', 'content']]] };
+  await raw.append('message.added', { id: 'u1', role: 'user', content: 'Hello', extra: hello });
+  await raw.append('message.added', { id: 'u2', role: 'assistant', content: 'So:' });
+  const blocks = [
+    { type: 'text', text: null },
+    { type: 'tool_use', id: 'c1', name: 'Bash', input: null },
+  ];
+  const moved = [
+    [['message', 'content', 0, 'text'], 1, 'content'],
+    [['message', 'content', 1, 'input']],
+  ];
+  const extra = { value: { type: 'assistant', uuid: 'u2', message: { content: blocks } }, moved };
+  await raw.append('tool.called', { call_id: 'c1', tool: 'Bash', input: { command: 'ls' }, extra });
+  const sessions = new AnnalSessionStore(store);
+  const key = { projectKey: 'p', sessionId: 's' };
+  await sessions.append(key, [{ type: 'user', uuid: 'u1' }, { type: 'mode' }]);
+  assert.deepEqual(await sessions.load(key), [
+    { type: 'user', uuid: 'u1', message: { role: 'user', content: 'Hello' } },
+    {
+      type: 'assistant',
+      uuid: 'u2',
+      message: { content: [{ type: 'text', text: 'So:' }, { type: 'tool_use', id: 'c1', name: 'Bash', input: { command: 'ls' } }] },
+    },
+    { type: 'mode' },
+  ]);
+});

@@ -71,3 +71,27 @@ test('an item that JSON would change is refused', async (t) => {
   assert.deepEqual(await session.getItems(), [user('start')]);
   assert.equal(await session.annalSession.lastSeq(), 2);
 });
+
+test('it reads items that the Python package wrote in events of the core pack', async (t) => {
+  const store = await openStore(t);
+  const raw = store.session(annal.name('openai-agents', 'user'));
+  await raw.append('session.named', { name: ['openai-agents', 'user'] });
+  await raw.append('session.created', { agent_id: 'openai-agents' });
+  await raw.append('turn.started', { turn_id: '~1a2b3c4d' });
+  await raw.append('message.added', { id: '~1a2b3c4d', role: 'user', content: 'Hello', item: true });
+  await raw.append('message.added', { type: 'reasoning', id: 'r1', content: [], role: 'assistant', item: true });
+  await raw.append('tool.called', { type: 'function_call', call_id: 'c1', tool: 'f', input: '{}', item: true });
+  await raw.append('tool.called', { type: 'shell_call', call_id: 'c2', input: {}, tool: 'shell', item: true });
+  await raw.append('tool.returned', { type: 'function_call_output', call_id: 'c1', output: 'x', item: true });
+  await raw.append('message.added', { id: 'other', role: 'user', content: 'not an item' });
+  const session = new AnnalSession(store, { sessionId: 'user' });
+  await session.addItems([user('two')]);
+  assert.deepEqual(await session.getItems(), [
+    { role: 'user', content: 'Hello' },
+    { type: 'reasoning', id: 'r1', summary: [] },
+    { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
+    { type: 'shell_call', call_id: 'c2', action: {} },
+    { type: 'function_call_output', call_id: 'c1', output: 'x' },
+    user('two'),
+  ]);
+});
