@@ -33,7 +33,7 @@ struct search_forms {
 
 annal_status annal__search_forms_new(sqlite3 *db, struct search_forms **out_forms, annal_error *err)
 {
-    static const char *inner[] = {"ascii"};
+    const char *inner[] = {"ascii"};
     struct search_forms *forms = annal__zalloc(sizeof *forms);
     fts5_api *api = annal__search_fts5(db);
     void *context = NULL;
