@@ -109,8 +109,15 @@ struct lake_row {
     size_t lens[4];
 };
 
-/* The files that contain events of a session, according to the manifests (lake_read.c). */
-struct lake_history;
+/* The files that contain events of a session, according to the manifests (lake_history.c). */
+struct lake_history {
+    char *session;
+    /* header of the journal; info.file is "" if the manifests do not have it */
+    annal_session_info info;
+    /* files as the manifests listed them; a later manifest may have replaced some */
+    struct lake_file **files;
+    size_t count;
+};
 
 struct ship_target {
     const struct lake_files_kind *kind;
@@ -154,8 +161,17 @@ annal_status lake_open_more(struct ship_target *lake, const struct lake_file *fi
                             struct opened *opened, annal_error *err);
 void lake_close_all(struct opened *opened);
 
-/* Read the manifests that were written since the last call. */
+/* Read the manifests that were written since the last call; read the next one,
+ * ANNAL_ERR_NOTFOUND if there are no more. */
 annal_status lake_read_log(struct ship_target *lake, annal_error *err);
+annal_status lake_read_next(struct ship_target *lake, annal_error *err);
+
+/* Fail with ANNAL_ERR_CORRUPT because of what is wrong with a manifest. */
+annal_status lake_fail_manifest(uint64_t number, const char *what, annal_error *err);
+
+/* Compare a Parquet file with its size and its hash in the manifest. */
+annal_status lake_prove_file(struct ship_target *lake, const struct lake_file *file,
+                             annal_error *err);
 
 /* Read a whole file of at most out->limit bytes, and append a 0 byte. */
 annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
@@ -194,6 +210,10 @@ struct lake_manifest {
 annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],
                            annal_error *err);
 
+/* Append the entries of the sessions of a batch to its manifest. */
+annal_status lake_print_pieces(struct shipment **shipments, size_t count,
+                               struct lake_manifest *manifest);
+
 /* Set the size and the hash of the Parquet file in its manifest, by reading the open file. */
 annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err);
 
@@ -211,14 +231,18 @@ struct lake_piece {
     annal_session_info info;
 };
 
-/* Defined in lake_read.c and lake_compact.c. */
+/* The entries of sessions (lake_history.c): write the header of a journal into an entry, and read it;
+ * note the file of an entry; find the history of a session, NULL if no manifest names it. */
 annal_status lake_print_header(const annal_session_info *info, struct buf *out);
-/* Parse a row as DuckDB prints it; false if it is not an event. */
-bool lake_read_row(char *line, annal_event *out);
 bool lake_take_header(struct outside *line, annal_session_info *out);
 annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
                              struct lake_file *file, annal_error *err);
+struct lake_history *lake_find_history(const struct ship_target *lake, const char *session);
 void lake_forget_histories(struct ship_target *lake);
+
+/* Defined in lake_read.c and lake_compact.c. */
+/* Parse a row as DuckDB prints it; false if it is not an event. */
+bool lake_read_row(char *line, annal_event *out);
 annal_status lake_find(struct ship_target *lake, annal_slice session, struct ship_origin *out,
                        annal_error *err);
 annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn fn, void *arg,

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -47,6 +48,37 @@ static annal_status ship_error(annal_status status, annal_error *err)
         snprintf(err->message, sizeof err->message, "ship: %.500s", why.message);
     }
     return status;
+}
+
+/* ---- Descriptors and pieces, also of files of a bucket ---- */
+
+annal_status lake_add_text(void *arg, const void *bytes, size_t len)
+{
+    return annal__buf_append(arg, bytes, len);
+}
+
+void lake_fd_path(char path[FD_PATH_BYTES], int fd)
+{
+    snprintf(path, FD_PATH_BYTES, "/proc/self/fd/%d", fd);
+}
+
+annal_status lake_unnamed(int *out_fd, annal_error *err)
+{
+    char path[PATH_BYTES];
+    const char *directory = getenv("TMPDIR");
+    uint64_t chance = 0;
+    directory = directory != NULL && directory[0] != '\0' ? directory : "/tmp";
+    *out_fd = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (*out_fd >= 0)
+        return ANNAL_OK;
+    if (getrandom(&chance, sizeof chance, 0) < 0)
+        return annal__fail_errno(err, "ship: cannot choose a name for a temporary file");
+    snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64, directory, chance);
+    *out_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (*out_fd < 0)
+        return annal__fail_errno(err, "ship: cannot create the temporary file '%s'", path);
+    (void)unlink(path);
+    return ANNAL_OK;
 }
 
 /* ---- Opening ---- */

@@ -15,124 +15,16 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/slice.h"
 #include "tools/export/parquet.h"
 #include "tools/ship/walk.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-/* ---- The header of a journal ---- */
-
-annal_status lake_print_header(const annal_session_info *info, struct buf *out)
-{
-    annal_status status = annal__buf_printf(out, ",\"file\":\"%s\",\"created_us\":%" PRId64,
-                                            info->file, info->created_us);
-    if (status >= 0 && info->replaces[0] != '\0')
-        status = annal__buf_printf(out, ",\"replaces\":\"%s\"", info->replaces);
-    if (status >= 0 && info->fork_session[0] != '\0')
-        status = annal__buf_printf(
-            out, ",\"parent\":\"%s\",\"forked_at\":%" PRIu64 ",\"fork_h\":\"%016" PRIx64 "\"",
-            info->fork_session, info->fork_seq, info->fork_h);
-    return status;
-}
-
-/* Read what lake_print_header() printed. Returns false if the line does not continue with it. */
-bool lake_take_header(struct outside *line, annal_session_info *out)
-{
-    if (!outside_has(line, ",\"file\":\""))
-        return false;
-    outside_hex(line, sizeof out->file - 1, out->file);
-    outside_skip(line, "\",\"created_us\":");
-    out->created_us = outside_time(line);
-    if (outside_has(line, ",\"replaces\":\"")) {
-        outside_hex(line, sizeof out->replaces - 1, out->replaces);
-        outside_skip(line, "\"");
-    }
-    if (outside_has(line, ",\"parent\":\"")) {
-        outside_session(line, out->fork_session);
-        outside_skip(line, "\",\"forked_at\":");
-        out->fork_seq = outside_number(line, OUTSIDE_SEQ_MAX);
-        outside_skip(line, ",\"fork_h\":\"");
-        out->fork_h = outside_hash(line);
-        outside_skip(line, "\"");
-    }
-    out->first_seq = out->fork_seq + 1;
-    return true;
-}
-
-/* ---- Histories: each session with the files that contain its events ---- */
-
-struct lake_history {
-    char *session;
-    /* header of the journal; info.file is "" if the manifests do not have it */
-    annal_session_info info;
-    /* files as the manifests listed them; a later manifest may have replaced some */
-    struct lake_file **files;
-    size_t count;
-};
-
-static int compare_histories(const void *a, const void *b)
-{
-    return strcmp(((const struct lake_history *)a)->session,
-                  ((const struct lake_history *)b)->session);
-}
-
-static struct lake_history *find_history(const struct ship_target *lake, const char *session)
-{
-    struct lake_history **found =
-        tfind(&(struct lake_history){.session = (char *)(uintptr_t)session}, &lake->histories,
-              compare_histories);
-    return found != NULL ? *found : NULL;
-}
-
-static void free_history(void *arg)
-{
-    struct lake_history *history = arg;
-    annal__free(history->session);
-    annal__free(history->files);
-    annal__free(history);
-}
-
-void lake_forget_histories(struct ship_target *lake)
-{
-    tdestroy(lake->histories, free_history);
-    lake->histories = NULL;
-    lake->has_histories = false;
-}
-
-static struct lake_history *add_history(struct ship_target *lake, const char *session)
-{
-    struct lake_history *history = annal__zalloc(sizeof *history);
-    if (history == NULL)
-        return NULL;
-    history->session = annal__strndup(session, strlen(session));
-    if (history->session != NULL && tsearch(history, &lake->histories, compare_histories) != NULL)
-        return history;
-    free_history(history);
-    return NULL;
-}
-
-annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
-                             struct lake_file *file, annal_error *err)
-{
-    struct lake_history *history = find_history(lake, piece->session);
-    if (history == NULL)
-        history = add_history(lake, piece->session);
-    struct lake_file **item =
-        history != NULL ? annal__array_add(&history->files, &history->count, sizeof *item) : NULL;
-    if (item == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    *item = file;
-    if (piece->has_header)
-        history->info = piece->info;
-    return ANNAL_OK;
-}
+/* ---- Finding a session ---- */
 
 /* Read all manifests from the first, unless that was done. Manifests written after that are not
  * read: they are for the next pull. */
@@ -155,7 +47,7 @@ annal_status lake_find(struct ship_target *lake, annal_slice session, struct shi
     if (status < 0)
         return status;
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
-    const struct lake_history *history = find_history(lake, name);
+    const struct lake_history *history = lake_find_history(lake, name);
     const struct shipment *head = shipment_find(&lake->heads, session);
     if (history == NULL || head == NULL)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s' at %s", name,
@@ -174,11 +66,6 @@ annal_status lake_find(struct ship_target *lake, annal_slice session, struct shi
 }
 
 /* ---- Events ---- */
-
-void lake_fd_path(char path[FD_PATH_BYTES], int fd)
-{
-    snprintf(path, FD_PATH_BYTES, "/proc/self/fd/%d", fd);
-}
 
 annal_status lake_open_more(struct ship_target *lake, const struct lake_file *file,
                             struct opened *opened, annal_error *err)
@@ -459,25 +346,6 @@ static annal_status ask(const struct reading *reading, const char *sql, int answ
                                           "ship: DuckDB could not read the files of the lake");
 }
 
-annal_status lake_unnamed(int *out_fd, annal_error *err)
-{
-    char path[PATH_BYTES];
-    const char *directory = getenv("TMPDIR");
-    uint64_t chance = 0;
-    directory = directory != NULL && directory[0] != '\0' ? directory : "/tmp";
-    *out_fd = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-    if (*out_fd >= 0)
-        return ANNAL_OK;
-    if (getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail_errno(err, "ship: cannot choose a name for a temporary file");
-    snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64, directory, chance);
-    *out_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (*out_fd < 0)
-        return annal__fail_errno(err, "ship: cannot create the temporary file '%s'", path);
-    (void)unlink(path);
-    return ANNAL_OK;
-}
-
 /* Run the SQL on the files, and pass the lines of the output to fn. */
 static annal_status read_files(const struct reading *reading, const char *sql, line_fn fn,
                                void *arg)
@@ -527,7 +395,7 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
     if (status < 0)
         return status;
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
-    const struct lake_history *history = find_history(lake, name);
+    const struct lake_history *history = lake_find_history(lake, name);
     if (history != NULL)
         status = files_of(&reading, history);
     const struct shipment *head = shipment_find(&lake->heads, session);
