@@ -176,3 +176,28 @@ def test_artifacts(session: annal.Session) -> None:
 def test_an_id_that_is_not_a_file_name_is_refused(store: annal.Store, bad: str) -> None:
     with pytest.raises(annal.Invalid):
         store.session(bad)
+
+
+def test_a_pack_of_ones_own_in_the_past(store: annal.Store, path: Path) -> None:
+    (path / "packs").mkdir(exist_ok=True)
+    file = path / "packs" / "tickets.sql"
+    text = """-- pack tickets   version 1   database tickets.db
+CREATE TABLE tickets (session_id TEXT, user TEXT, PRIMARY KEY (session_id, user)) WITHOUT ROWID;
+-- on ticket.opened
+INSERT INTO tickets VALUES (:session, $user);
+-- on ticket.closed
+DELETE FROM tickets WHERE session_id = :session AND user = $user;
+"""
+    file.write_text(text)
+    session = store.session("s1")
+    session.append_many([("ticket.opened", {"user": "ada"}), ("ticket.closed", {"user": "ada"})])
+    for pack in ("tickets", file):
+        with session.state(at=1, pack=pack) as before, session.state(pack=pack) as after:
+            assert list(before.sql("SELECT user FROM tickets")) == [("ada",)]
+            assert list(after.sql("SELECT user FROM tickets")) == []
+            assert before.diff(after) != []
+    with pytest.raises(annal.NotFound, match="none.sql"):
+        session.state(pack="none")
+    file.write_text(text.replace("INSERT", "INSRT"))
+    with pytest.raises(annal.SQLError):
+        session.state(pack="tickets")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -454,10 +455,14 @@ class Session:
 
     # ---- Its past, and other futures ----
 
-    def state(self, at: int | datetime | str | None = None) -> State:
+    def state(
+        self, at: int | datetime | str | None = None, *, pack: str | os.PathLike[str] | None = None
+    ) -> State:
         """The tables of the core pack after event `at`, or at that time; default: now.
 
-        Raises `NotFound` if the session or the event does not exist.
+        `pack` is a pack of your own instead of core: its name in the store, or the path of its file.
+
+        Raises `NotFound` if the session, the event or the pack does not exist, `SQLError` if the pack has an error.
 
         >>> import libannal as annal, tempfile
         >>> with annal.open(tempfile.mkdtemp()) as store:
@@ -466,7 +471,7 @@ class Session:
         ...     session.state(at=1).sql("SELECT events FROM sessions")[0]
         (1,)
         """
-        return open_state(self.store, self._slice.value, at)
+        return open_state(self.store, self._slice.value, at, pack)
 
     def fork(self, child: str, at: int | None = None) -> Session:
         """Create a session that shares this session's history up to event `at` (default: the last), by pointer.

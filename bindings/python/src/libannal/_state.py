@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ._core import Collector, Resource, check, natural, ffi, lib, microseconds, new_error
+from ._core import Collector, Resource, Slice, check, natural, ffi, lib, microseconds, new_error
+from ._errors import NotFound
 from ._json import loads, loads_object
 from ._sql import Rows, run_sql
 
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
 class State(Resource):
     """The tables of a session after an event, as a database in memory."""
 
-    def __init__(self, store: Store, pointer: Any) -> None:
+    def __init__(self, store: Store, pointer: Any, pack: Any = None) -> None:
         super().__init__(store._own(pointer, lib.annal_state_free), threading.RLock())
+        self._pack = pack  # must outlive the state
         self._store = store
         self.seq = int(lib.annal_state_seq(pointer))
         """The last event that it contains, or 0."""
@@ -58,16 +61,35 @@ class State(Resource):
         return b"".join(pieces.done(status, err))
 
 
-def open_state(store: Store, session: Any, at: int | datetime | str | None) -> State:
+def _read_pack(store: Store, pack: str | os.PathLike[str]) -> Any:
+    """A pack's file: STORE/packs/NAME.sql for a name."""
+    path = os.fspath(pack)
+    if not path.endswith(".sql"):
+        path = os.path.join(store.path, "packs", f"{path}.sql")
+    try:
+        with open(path, "rb") as file:
+            content = Slice(file.read())
+    except FileNotFoundError:
+        raise NotFound(f"pack '{pack}' has no file {path}") from None
+    out, err = ffi.new("annal_pack **"), new_error()
+    check(lib.annal_pack_parse(os.fsencode(path), content.value, out, err), err)
+    return ffi.gc(out[0], lib.annal_pack_free)
+
+
+def open_state(
+    store: Store, session: Any, at: int | datetime | str | None, pack: str | os.PathLike[str] | None
+) -> State:
     when = ffi.new("annal_moment *", {"kind": lib.ANNAL_AT_END})
     if isinstance(at, int):
         when.kind, when.seq = lib.ANNAL_AT_SEQ, natural(at, "at")
     elif at is not None:
         when.kind, when.time_us = lib.ANNAL_AT_TIME, microseconds(at)
     out, err = ffi.new("annal_state **"), new_error()
+    kept = None if pack is None else _read_pack(store, pack)
+    options = ffi.new("annal_replay_options *")
+    if kept is not None:
+        packs = ffi.new("annal_pack *[1]", [kept])
+        options.packs, options.pack_count = packs, 1
     with store._gate:
-        status = lib.annal_replay_open(
-            store._indexed(), session, when[0], ffi.NULL, out, ffi.NULL, err
-        )
-        check(status, err)
-        return State(store, out[0])
+        check(lib.annal_replay_open(store._indexed(), session, when[0], options, out, ffi.NULL, err), err)
+        return State(store, out[0], kept)
