@@ -90,11 +90,6 @@ bool mcp_call_tool(struct mcp *mcp, annal_slice name, annal_slice arguments, ann
 annal_status mcp_call_resources(struct mcp *mcp, uint64_t from, struct mcp_text *out,
                                 uint64_t *out_next, annal_error *err);
 
-/* Return an argument as text, NUL-terminated; NULL if it was not given. mcp_call_number() returns a
- * number. */
-const char *mcp_call_string(struct mcp_call *call, const char *name);
-uint64_t mcp_call_number(const struct mcp_call *call, const char *name, uint64_t usual);
-
 /* ---- Handles and the store: mcp_open.c ---- */
 
 enum mcp_handle_kind { MCP_SESSION, MCP_EVENT, MCP_RANGE, MCP_STATE };

@@ -162,12 +162,13 @@ static const char *text_of(struct mcp_call *call, annal_slice raw)
     return call->strings.ptr + begin;
 }
 
-const char *mcp_call_string(struct mcp_call *call, const char *name)
+/* Return an argument as text; NULL if it was not given. */
+static const char *argument(struct mcp_call *call, const char *name)
 {
     return text_of(call, mcp_text_member(call->arguments, name));
 }
 
-uint64_t mcp_call_number(const struct mcp_call *call, const char *name, uint64_t usual)
+static uint64_t number_of(const struct mcp_call *call, const char *name, uint64_t usual)
 {
     annal_slice raw = mcp_text_member(call->arguments, name);
     return raw.len == 0 ? usual : annal__number_read(raw).uint;
@@ -183,7 +184,7 @@ static bool is_true(const struct mcp_call *call, const char *name)
 static const char *asking(struct mcp_call *call)
 {
     annal_slice turn = mcp_text_member(call->meta, "x-codex-turn-metadata");
-    const char *id = mcp_call_string(call, "asking");
+    const char *id = argument(call, "asking");
     if (is_true(call, "include_asking"))
         return NULL;
     if (id == NULL)
@@ -195,7 +196,7 @@ static const char *asking(struct mcp_call *call)
 
 static bool read_range(struct mcp_call *call, struct time_range *range)
 {
-    const char *since = mcp_call_string(call, "since"), *until = mcp_call_string(call, "until");
+    const char *since = argument(call, "since"), *until = argument(call, "until");
     if (fields_parse_range(since, until, range) && !fields_range_is_backward(range))
         return true;
     (void)!annal__fail(
@@ -255,9 +256,9 @@ enum { FILTERS = 7 };
 static void read_filters(struct mcp_call *call, annal_value params[FILTERS], const char *title,
                          char bounds[2][ANNAL_TIME_BYTES], const struct time_range *range)
 {
-    params[0] = string_value(mcp_call_string(call, "agent"));
-    params[1] = string_value(mcp_call_string(call, "model"));
-    params[2] = string_value(mcp_call_string(call, "project"));
+    params[0] = string_value(argument(call, "agent"));
+    params[1] = string_value(argument(call, "model"));
+    params[2] = string_value(argument(call, "project"));
     params[3] = time_or_null(range->since_us, bounds[0]);
     params[4] = time_or_null(range->until_us, bounds[1]);
     params[5] = string_value(title);
@@ -312,11 +313,11 @@ static annal_status call_list(struct mcp_call *call)
     struct time_range range = {0};
     struct list list = {.call = call};
     annal_lag lag = {0};
-    uint64_t offset = mcp_call_number(call, "offset", 0);
+    uint64_t offset = number_of(call, "offset", 0);
     if (!read_range(call, &range))
         return call->err.status;
-    read_filters(call, params, mcp_call_string(call, "title"), bounds, &range);
-    params[7] = integer_value((int64_t)mcp_call_number(call, "limit", LIST_USUAL));
+    read_filters(call, params, argument(call, "title"), bounds, &range);
+    params[7] = integer_value((int64_t)number_of(call, "limit", LIST_USUAL));
     params[8] = integer_value((int64_t)offset);
     mcp_text_put(call->text, QUOTED);
     annal_status status = annal_sql(
@@ -413,7 +414,7 @@ static annal_status find_sessions(struct mcp_call *call, annal_slice **out, stru
 {
     annal_value params[FILTERS];
     char bounds[2][ANNAL_TIME_BYTES];
-    const char *session = mcp_call_string(call, "session");
+    const char *session = argument(call, "session");
     uint64_t total = 0;
     struct mcp_handle handle;
     const struct time_range any = {0};
@@ -423,11 +424,14 @@ static annal_status find_sessions(struct mcp_call *call, annal_slice **out, stru
     params[6] = string_value(asks);
     const annal_sql_options options = {.params = params, .param_count = FILTERS};
     bool filters = session != NULL || params[0].bytes.len > 0 || params[2].bytes.len > 0;
-    annal_status status = filters
-                              ? annal_sql(call->mcp->index, ANNAL_SLICE("SELECT s.id" FITTING),
-                                          &options, add_session, ids, &call->err)
-                              : annal_sql(call->mcp->index, ANNAL_SLICE("SELECT count(*)" FITTING),
-                                          &options, take_number, &total, &call->err);
+    annal_status status =
+        filters ? annal_sql(call->mcp->index, ANNAL_SLICE("SELECT s.id" FITTING), &options,
+                            add_session, ids, &call->err)
+                : annal_sql(call->mcp->index,
+                            ANNAL_SLICE(
+                                "SELECT count(*) FROM sessions s WHERE ?7 IS NULL OR NOT " LEFT_OUT(
+                                    "s", "?7")),
+                            &options, take_number, &total, &call->err);
     *out_count = total;
     for (const char *at = ids->ptr;
          status >= 0 && filters && at != NULL && at < ids->ptr + ids->len; at += strlen(at) + 1) {
@@ -482,9 +486,8 @@ static annal_status call_search(struct mcp_call *call)
     struct buf ids = {0};
     size_t searched = 0;
     annal_lag lag = {0};
-    const char *query = mcp_call_string(call, "query");
-    struct found found = {.asks = asking(call),
-                          .limit = mcp_call_number(call, "limit", SESSIONS_USUAL)};
+    const char *query = argument(call, "query");
+    struct found found = {.asks = asking(call), .limit = number_of(call, "limit", SESSIONS_USUAL)};
     const annal_catch_up_options catch_up = {.timeout_ms = SEARCH_WAIT_MS};
     annal_search_options options = {.words = words,
                                     .word_count = split(query == NULL ? "" : query, words),
@@ -493,7 +496,7 @@ static annal_status call_search(struct mcp_call *call)
                                     .snippet_words = 32,
                                     .mark_begin = "**",
                                     .mark_end = "**",
-                                    .role = annal_slice_of(mcp_call_string(call, "role")),
+                                    .role = annal_slice_of(argument(call, "role")),
                                     .catch_up = &catch_up,
                                     .limits = {.run_ms = SEARCH_MS}};
     annal_status status = read_range(call, &range) ? ANNAL_OK : call->err.status;
@@ -516,7 +519,7 @@ static annal_status call_search(struct mcp_call *call)
 
 static annal_status call_open(struct mcp_call *call)
 {
-    const char *handle = mcp_call_string(call, "handle");
+    const char *handle = argument(call, "handle");
     mcp_text_put(call->text, QUOTED);
     return mcp_open(call, annal_slice_of(handle), is_true(call, "all"));
 }
@@ -541,11 +544,11 @@ static annal_status call_verb(struct mcp_call *call, const struct verb *verb)
 {
     const char *words[CHILD_WORDS_MAX] = {0};
     struct buf room = {0}, out = {.limit = OUTPUT_BYTES};
-    size_t count = 0, offset = mcp_call_number(call, "offset", 0);
+    size_t count = 0, offset = number_of(call, "offset", 0);
     annal_status status = annal__buf_reserve(&room, call->arguments.len + 1000);
     for (size_t i = 0; status >= 0 && i < 10 && verb->words[i] != NULL; i++) {
         const char *word = verb->words[i], *dollar = strchr(word, '$');
-        const char *value = dollar == NULL ? "" : mcp_call_string(call, dollar + 1);
+        const char *value = dollar == NULL ? "" : argument(call, dollar + 1);
         size_t begin = room.len;
         if (value == NULL)
             continue;
@@ -608,7 +611,7 @@ bool mcp_call_tool(struct mcp *mcp, annal_slice name, annal_slice arguments, ann
     annal_status status = ANNAL_ERR_INVALID;
     if (tool.len == 0)
         return false;
-    call.max_bytes = mcp_call_number(&call, "max_bytes", BYTES_USUAL);
+    call.max_bytes = number_of(&call, "max_bytes", BYTES_USUAL);
     if (check(tool, arguments, text)) {
         status = annal__buf_reserve(&call.strings, 2 * (arguments.len + meta.len) + 100);
         if (status >= 0)

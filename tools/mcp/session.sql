@@ -6,20 +6,22 @@
 --  (1) The facts, then each turn with its first and last message, then the last message, longer.
 --  (2) What the user said is in said if the agent added text to it.
 
-WITH began AS (
-    SELECT t.seq, t.sequence, t.status, lead(t.seq) OVER (ORDER BY t.seq) AS next FROM turns t WHERE t.session_id = ?1),
-
-messages AS (SELECT seq FROM event_index WHERE session_id = ?1 AND type = 'message.added'),
+WITH began AS MATERIALIZED (
+    SELECT seq, sequence, status, lead(seq) OVER (ORDER BY seq) AS next
+    FROM (SELECT * FROM turns WHERE session_id = ?1 AND seq >= ?2 ORDER BY seq LIMIT 103)),
 
 said AS (
     SELECT 1 AS part, seq AS next, 'turn ' || sequence || ', ' || status || '  ' AS fact, 300 AS most,
-           coalesce((SELECT min(m.seq) FROM messages m WHERE m.seq BETWEEN t.seq AND t.seq + 19), seq) AS seq
-    FROM began t WHERE seq >= ?2
+           coalesce((SELECT x.seq FROM event_index x WHERE x.session_id = ?1 AND x.seq BETWEEN t.seq AND t.seq + 19
+                     AND +x.type = 'message.added' ORDER BY x.seq LIMIT 1), seq) AS seq
+    FROM began t
     UNION ALL
-    SELECT 1, seq, '  ended  ', 300, (SELECT max(m.seq) FROM messages m WHERE m.seq > t.seq + 1 AND m.seq < t.next)
-    FROM began t WHERE seq >= ?2 AND next IS NOT NULL
+    SELECT 1, seq, '  ended  ', 300, (SELECT x.seq FROM event_index x WHERE x.session_id = ?1 AND x.seq > t.seq + 1
+        AND x.seq < t.next AND +x.type = 'message.added' ORDER BY x.seq DESC LIMIT 1)
+    FROM began t WHERE next IS NOT NULL
     UNION ALL
-    SELECT 2, NULL, 'last message  ', 1500, max(seq) FROM messages)
+    SELECT 2, NULL, 'last message  ', 1500, (SELECT x.seq FROM event_index x WHERE x.session_id = ?1
+        AND +x.type = 'message.added' ORDER BY x.seq DESC LIMIT 1))
 
 SELECT s.id || '  ' || s.status || '  ' || s.agent_id || ' ' || s.model || '  ' || s.events || ' events, ' || s.total_turns
        || ' turns, ' || coalesce(s.total_tokens, 0) || ' tokens, ' ||
