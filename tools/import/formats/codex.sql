@@ -55,7 +55,7 @@
 --      readable.
 -- (13) thread_rolled_back takes back the last num_turns live turns. A rollout that continues its own
 --      thread from an ordinal (history_base) takes back the turns from there on of the other rollouts,
---      and their count.
+--      and their count; a line in the middle of a rollout does so for the turns before the line.
 -- (14) The web searches of a thread are part of the usage that follows them.
 -- (15) thread_settings_applied sets the service tier (priority, flex) of the requests after it.
 
@@ -89,6 +89,10 @@ CREATE TABLE seats (seat TEXT PRIMARY KEY, n INTEGER) WITHOUT ROWID;
 CREATE TABLE turns (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, gone INTEGER);
 -- Rule (13): the rollouts of a thread that continue it from an ordinal.
 CREATE TABLE bases (session TEXT, thread TEXT, ordinal INTEGER, name TEXT, ts INTEGER, n INTEGER);
+-- Such a line in the middle of a rollout: the count continues from that ordinal, too.
+CREATE TRIGGER based AFTER INSERT ON bases WHEN session_id(NEW.thread) = NEW.session BEGIN
+    UPDATE sessions SET forked = 1 WHERE session = NEW.session;
+END;
 CREATE TABLE reverted (session TEXT, ts INTEGER, turn TEXT PRIMARY KEY, n INTEGER);
 
 -- The types of event_msg; a record of another type is unknown.
@@ -382,7 +386,8 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
     SELECT f.session, j ->> '$.payload.history_base.thread_id', j ->> '$.payload.history_base.end_ordinal_exclusive',
            (SELECT file FROM source), f.ts, f.n
     FROM facts f, (SELECT line_json(NEW.row) AS j)
-    WHERE f.row = NEW.row AND f.first_meta AND json_type(j, '$.payload.history_base.end_ordinal_exclusive') = 'integer';
+    WHERE f.row = NEW.row AND (f.first_meta OR f.kind IS NULL AND f.seat GLOB '*.session_meta')
+      AND json_type(j, '$.payload.history_base.end_ordinal_exclusive') = 'integer';
     INSERT OR IGNORE INTO turns (turn, gone) SELECT starts, 0 FROM facts WHERE row = NEW.row AND starts IS NOT NULL;
     INSERT INTO sessions (session, model, cwd, turn, turns, marked, forked)
     SELECT session, new_model, new_cwd, starts, turns, marked,
@@ -717,7 +722,7 @@ FROM (SELECT session, thread, ordinal, name, ts, n FROM bases
              data ->> '$.source.file', ts, 1
       FROM recorded WHERE type = 'session.created' AND json_type(data, '$.extra.payload.history_base') = 'object') b
 JOIN recorded t ON t.session = b.session AND t.type = 'turn.started'
-WHERE session_id(b.thread) = b.session AND t.data ->> '$.source.file' <> b.name AND t.data ->> '$.source.record' >= b.ordinal
+WHERE session_id(b.thread) = b.session AND (t.data ->> '$.source.file' <> b.name OR t.data ->> '$.source.line' < b.n) AND t.data ->> '$.source.record' >= b.ordinal
   AND NOT EXISTS (SELECT 1 FROM recorded r WHERE r.session = t.session AND r.type = 'turn.rolled_back'
                                              AND r.data ->> '$.turn_id' = t.data ->> '$.turn_id');
 SELECT session, ts, 'turn.rolled_back', turn || '.reverted', NULL,
