@@ -148,8 +148,13 @@ static annal_status join(struct buf *out, const char *before, struct buf *part)
 annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t from,
                               struct buf *out, annal_error *err)
 {
-    static const char sql[] = HISTORY "SELECT r.seq, r.type, r.timestamp, r.length" PART(
-        "event_index r", "r.seq") "ORDER BY r.seq";
+    /* what telemetry said before the log of its session followed has the type of a record */
+    static const char sql[] = HISTORY
+        "SELECT r.seq, CASE WHEN r.type NOT GLOB 'session.*' AND r.seq < (SELECT max(x.seq)"
+        " FROM event_index x WHERE x.session_id = ?1 AND x.type = 'telemetry.superseded')"
+        " THEN 'import.record' ELSE r.type END, r.timestamp, r.length" PART("event_index r",
+                                                                            "r.seq") "ORDER BY "
+                                                                                     "r.seq";
     const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
                                   {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)from}};
     struct outline outline = {0};

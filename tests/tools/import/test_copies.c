@@ -8,6 +8,7 @@
 #include "tests/tools/cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -194,6 +195,22 @@ END_TEST
 #define TEXT_OF(name, text) "{\"key\":\"" name "\",\"value\":{\"stringValue\":\"" text "\"}}"
 
 /* The telemetry of a session, and then its log. */
+/* Return the number of events of this type, a JSON string, in the outline of a page. */
+static int count_type(const char *page, const char *type)
+{
+    int place = 0, count = 0;
+    const char *types = strstr(page, "{\"types\":["), *all = NULL, *at = NULL;
+    ck_assert_ptr_nonnull(types);
+    all = strstr(types, "\"type\":[");
+    at = strstr(types, type);
+    ck_assert(all != NULL && at != NULL && at < all);
+    for (const char *c = types; c < at; c++)
+        place += *c == ',';
+    for (all += strlen("\"type\":"); *all != ']'; all += 1 + strcspn(all + 1, ",]"))
+        count += atoi(all + 1) == place;
+    return count;
+}
+
 START_TEST(a_prompt_that_telemetry_and_a_later_log_contain_is_shown_and_found_once)
 {
     static const char telemetry[] =
@@ -228,6 +245,8 @@ START_TEST(a_prompt_that_telemetry_and_a_later_log_contain_is_shown_and_found_on
     ck_assert_ptr_null(strstr(cli.out, "10 tokens"));
     DONE(&cli, "export", "b7b7b7b7-1111-4111-8111-111111111111", "--format", "otlp");
     ck_assert_ptr_null(strstr(cli.out, "gen_ai.usage.input_tokens"));
+    DONE(&cli, "export", "b7b7b7b7-1111-4111-8111-111111111111", "--format", "html");
+    ck_assert_int_eq(count_type(cli.out, "\"message.added\""), 1);
     DONE(&cli, "verify");
 }
 END_TEST
