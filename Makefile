@@ -31,7 +31,7 @@
 #   make bench                        Annal beside its alternatives: build/bench-results; up to an hour
 #   make bench-quick                  the same in under three minutes, if nothing else runs
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
-#   make bench-recall [LOCOMO=FILE]  how well annal search finds the right session; some minutes
+#   make bench-recall [LOCOMO=FILE LOGS=DIR]  how well annal search finds the right session; some minutes
 #   make bench-parts                  the cost of single parts of Annal
 #   make picture                      run the command and draw docs/terminal.svg
 #   make man                          docs/annal.1, from the tables of the verbs and tools/manual/annal.1.in
@@ -217,7 +217,7 @@ bench-recall: setup
 	cmake --preset bench && cmake --build --preset bench --target annal_command
 	$(if $(LOCOMO),,@[ -s build/locomo10.json ] || { echo 'LoCoMo: CC BY-NC 4.0, not for commercial use' && \
 		curl -fsSL -o build/locomo10.json https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json; })
-	tests/bench/recall.py build/bench/tools/annal --locomo '$(or $(LOCOMO),build/locomo10.json)'
+	tests/bench/recall.py build/bench/tools/annal --locomo '$(or $(LOCOMO),build/locomo10.json)' --logs tests/data $(LOGS)
 
 bench-parts: setup
 	cmake --preset bench && cmake --build --preset bench

@@ -725,6 +725,15 @@ def test_search_leads_to_the_event():
         assert [part for part in hits[0]["snippet"] if part[1]] == [["tide", True]]
         assert "<b>" in "".join(part[0] for part in hits[0]["snippet"])
         assert server.get("/search?q=nothing")["hits"] == []
+        server.annal("append", "t", text='{"type":"note","data":{"text":"a tidy table of tides"}}\n' * 5)
+        answer = server.get("/search?q=table+tides")
+        assert [(session["session"], session["why"]) for session in answer["sessions"]] == [
+            ("t", "table in 5 events, tides in 5; 2 of 2 in event 1"), ("s", "tides in 1 event")]
+        assert [(hit["session"], hit["seq"]) for hit in answer["hits"]] == [("t", 1), ("t", 2), ("t", 3), ("s", 1)]
+        assert len(server.get("/search?q=table&places=1")["hits"]) == 1
+        assert len(server.get("/search?q=table&session=t")["hits"]) == 5
+        exact = server.get("/search?q=table+tides&order=events")
+        assert len(exact["hits"]) == 5 and exact["sessions"] == []
         server.get("/search?q=", status=400)
 
 
@@ -752,7 +761,7 @@ def test_planted_sql_changes_no_answer():
             numbers = server.get("/sql", method="POST", body=json.dumps(
                 {"sql": "SELECT (SELECT sum(n) FROM notes), (SELECT sum(events) FROM event_counts)"}))["rows"]
             return ([(row["session_id"], row["events"]) for row in server.get("/sessions")["sessions"]], numbers,
-                    sorted((hit["seq"], str(hit["snippet"])) for hit in server.get("/search?q=tide")["hits"]))
+                    sorted((hit["seq"], str(hit["snippet"])) for hit in server.get("/search?q=tide&order=newest")["hits"]))
 
         add()
         os.mkdir(os.path.join(server.store, "packs"))

@@ -19,6 +19,7 @@
 #define SEARCH_MS      10000u
 #define HITS_USUAL     20u
 #define HITS_MAX       200u
+#define PLACES_MAX     50u
 #define WORDS_MAX      32u
 #define SEARCH_WAIT_MS 20000u
 #define COMPARED_ROWS  200u
@@ -170,6 +171,7 @@ void ask_usage(struct serve *serve, struct request *request)
 
 struct hits {
     struct buf *out;
+    struct buf sessions; /* the members of "sessions" */
     uint64_t count;
 };
 
@@ -224,6 +226,27 @@ static int put_hit(void *arg, const annal_search_hit *hit)
     return status < 0 ? status : annal__buf_append(hits->out, "}", 1);
 }
 
+/* Print the places of a session as hits, and keep what is known of the session for "sessions". */
+static int put_session(void *arg, const annal_search_session *found)
+{
+    struct hits *hits = arg;
+    char time[ANNAL_TIME_BYTES];
+    annal_status status = ANNAL_OK;
+    annal_time_format(found->last_us, time);
+    for (size_t i = 0; status >= 0 && i < found->place_count; i++)
+        status = (annal_status)put_hit(hits, &found->places[i]);
+    if (status >= 0)
+        status = annal__buf_printf(
+            &hits->sessions,
+            "%s{\"session\":\"%.*s\",\"time\":\"%s\",\"events\":%" PRIu64
+            ",\"score\":%.6g,\"why\":",
+            hits->sessions.len > 0 ? ",\n" : "", ANNAL_FMT(found->session), time, found->events,
+            found->score);
+    if (status >= 0)
+        status = annal__json_quote(&hits->sessions, found->why);
+    return status < 0 ? status : annal__buf_append(&hits->sessions, "}", 1);
+}
+
 /* Split the text at spaces into words; quotation marks enclose a phrase. Returns the number of
  * words. */
 static size_t split_words(const char *text, annal_slice words[WORDS_MAX])
@@ -240,16 +263,19 @@ static size_t split_words(const char *text, annal_slice words[WORDS_MAX])
     return count;
 }
 
-static bool read_search(struct request *request, annal_search_options *options,
+enum { ORDER_BEST, ORDER_NEWEST, ORDER_EVENTS };
+
+static bool read_search(struct request *request, annal_search_options *options, int *order,
                         annal_slice **sessions, annal_slice **types)
 {
-    static const char *const orders[] = {"best", "newest", NULL};
+    static const char *const orders[] = {"best", "newest", "events", NULL};
     struct time_range range;
-    int order = 0;
+    uint64_t places = 0;
     const char *role = http_query(request, "role"), *tool = http_query(request, "tool");
     options->limit = HITS_USUAL;
     if (!answer_limit(request, HITS_MAX, &options->limit) || !answer_range(request, &range) ||
-        !answer_choice(request, "order", orders, &order) ||
+        !answer_choice(request, "order", orders, order) ||
+        !answer_number(request, "places", PLACES_MAX, &places) ||
         !answer_list(request, "session", 64, sessions, &options->session_count) ||
         !answer_list(request, "type", 64, types, &options->type_count))
         return false;
@@ -257,7 +283,9 @@ static bool read_search(struct request *request, annal_search_options *options,
     options->until_us = range.until_us;
     options->sessions = *sessions;
     options->types = *types;
-    options->order = order == 1 ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
+    /* few sessions: more places of each */
+    options->places = (uint32_t)(places > 0 || options->session_count == 0 ? places : PLACES_MAX);
+    options->order = *order == ORDER_NEWEST ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
     options->role = annal_slice_of(role);
     options->tool = annal_slice_of(tool);
     return true;
@@ -276,16 +304,24 @@ void ask_search(struct serve *serve, struct request *request)
                                     .catch_up = &catch_up,
                                     .limits = {.run_ms = SEARCH_MS}};
     struct hits hits = {.out = &request->answer};
-    if (read_search(request, &options, &sessions, &types)) {
+    int order = ORDER_BEST;
+    if (read_search(request, &options, &order, &sessions, &types)) {
         annal_lag lag = {0};
         annal_status status = annal__buf_append(&request->answer, "{\"hits\":[", 9);
         if (status >= 0)
-            status = annal_search(serve->index, &options, put_hit, &hits, &lag, &err);
+            status = order == ORDER_BEST
+                         ? annal_search_sessions(serve->index, &options, put_session, &hits, &lag,
+                                                 &err)
+                         : annal_search(serve->index, &options, put_hit, &hits, &lag, &err);
+        if (status >= 0)
+            status = annal__buf_printf(&request->answer, "],\"sessions\":[%.*s]",
+                                       ANNAL_FMT(annal__buf_slice(&hits.sessions)));
         if (status >= 0)
             status =
-                annal__buf_printf(&request->answer, "],\"behind_bytes\":%" PRIu64 "}", lag.bytes);
+                annal__buf_printf(&request->answer, ",\"behind_bytes\":%" PRIu64 "}", lag.bytes);
         answer_json(request, status, &err);
     }
+    annal__buf_done(&hits.sessions);
     annal__free(sessions);
     annal__free(types);
 }

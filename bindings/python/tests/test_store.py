@@ -149,6 +149,18 @@ def test_search(store: annal.Store) -> None:
         store.search("")
 
 
+def test_find(store: annal.Store) -> None:
+    store.session("s1").append("message.added", {"role": "user", "content": "Where is the Café?"})
+    store.session("s2").append("message.added", {"role": "assistant", "content": "the cafe is closed"})
+    best, other = store.find("was the cafe closing?")
+    assert (best.session, best.why) == ("s2", "cafe in 1 event, closing in 1; 2 of 2 in event 1")
+    assert [(hit.session, hit.seq) for hit in best.places] == [("s2", 1)]
+    assert other.session == "s1" and other.score < best.score and other.events == 1
+    assert [found.session for found in store.find("cafe", role="user")] == ["s1"]
+    with pytest.raises(annal.Invalid):
+        store.find("")
+
+
 def test_states(store: annal.Store) -> None:
     session = store.session("s1")
     session.append_many([("tool.called", {"call_id": "c", "tool": "bash"}), ("tool.returned", {"call_id": "c"})])

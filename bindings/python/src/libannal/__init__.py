@@ -38,7 +38,7 @@ from ._session import Artifact, Damage, Session, SessionInfo
 from ._sql import Row, Rows
 from ._state import State
 from ._step import StepFailed
-from ._store import Format, Hit, Level, Pack, Store, open
+from ._store import Format, Found, Hit, Level, Pack, Store, open
 from ._table import Value
 from ._tail import Tail
 
@@ -57,6 +57,7 @@ __all__ = [
     "Error",
     "Event",
     "Format",
+    "Found",
     "Hit",
     "IOFailed",
     "Invalid",

@@ -300,7 +300,7 @@ def _take_void(arg: Any, *arguments: Any) -> None:
     ffi.from_handle(arg).take(*arguments)
 
 
-for _name in ("session", "hit", "group", "bytes", "pack", "artifact", "lineage"):
+for _name in ("session", "hit", "found", "group", "bytes", "pack", "artifact", "lineage"):
     ffi.def_extern(name=f"libannal_on_{_name}", error=STOP)(_take)
 for _name in ("delete", "finding"):
     ffi.def_extern(name=f"libannal_on_{_name}")(_take_void)

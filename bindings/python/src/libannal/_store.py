@@ -100,6 +100,18 @@ class Hit:
     rank: float
 
 
+@dataclass(frozen=True)
+class Found:
+    """A session that a search found: `why` in one line, and its best `places`. The higher `score`, the better."""
+
+    session: str
+    last_us: int
+    events: int
+    score: float
+    why: str
+    places: list[Hit]
+
+
 def _optional(string: Any) -> str | None:
     return ffi.string(string).decode("utf-8", "replace") if string else None
 
@@ -127,6 +139,11 @@ def _read_hit(hit: Any) -> Hit:
         text(hit.snippet),
         hit.rank,
     )
+
+
+def _read_found(found: Any) -> Found:
+    places = [_read_hit(found.places[i]) for i in range(found.place_count)]
+    return Found(text(found.session), found.last_us, found.events, found.score, text(found.why), places)
 
 
 def _read_note(note: Any) -> str:
@@ -364,12 +381,71 @@ class Store:
         limit: int = 20,
         newest_first: bool = False,
     ) -> list[Hit]:
-        """Search the text of messages and results of tools; the best hit first.
+        """List the events whose messages or results of tools contain all words; the best hit first.
 
         `words` is text whose words must all occur, or a list of words and phrases; a * at the end of a word matches any
         ending. `expression` is an expression of SQLite's FTS5 instead. `limit` 0: all. Raises `Invalid` if there is
-        nothing to search for.
+        nothing to search for. To find the right session, use `find()`.
         """
+        options, _kept = self._search_options(
+            words, expression, sessions, types, role, tool, since, until, limit, newest_first
+        )
+        found: Collector[Hit] = Collector(_read_hit)
+        err = new_error()
+        with self._gate:
+            status = lib.annal_search(
+                self._indexed(), options, lib.libannal_on_hit, found.handle, ffi.NULL, err
+            )
+        return found.done(status, err)
+
+    def find(
+        self,
+        words: str | Sequence[str],
+        *,
+        sessions: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        role: str = "",
+        tool: str = "",
+        since: Time | None = None,
+        until: Time | None = None,
+        limit: int = 10,
+        places: int = 3,
+    ) -> list[Found]:
+        """Find the sessions that a question is about, the best first, each with its best places.
+
+        `words` is a question, or a list of words and phrases; a session need not contain all words. Other forms of a word
+        (migrate, migrated), typing errors and parts of names (get_user_id, getUserId) are found, too. `limit` 0: all.
+
+        >>> import libannal as annal, tempfile
+        >>> with annal.open(tempfile.mkdtemp()) as store:
+        ...     _ = store.session("s1").append("message.added", {"role": "user", "content": "We migrated the tables."})
+        ...     [(found.session, found.why) for found in store.find("when was the migration of tables?")]
+        [('s1', 'migration in 1 event, tables in 1; 2 of 2 in event 1')]
+        """
+        options, _kept = self._search_options(words, "", sessions, types, role, tool, since, until, limit, False)
+        options.places = places
+        found: Collector[Found] = Collector(_read_found)
+        err = new_error()
+        with self._gate:
+            status = lib.annal_search_sessions(
+                self._indexed(), options, lib.libannal_on_found, found.handle, ffi.NULL, err
+            )
+        return found.done(status, err)
+
+    def _search_options(
+        self,
+        words: str | Sequence[str],
+        expression: str,
+        sessions: str | Sequence[str] | None,
+        types: str | Sequence[str] | None,
+        role: str,
+        tool: str,
+        since: Time | None,
+        until: Time | None,
+        limit: int,
+        newest_first: bool,
+    ) -> tuple[Any, list[Any]]:
+        """The options of a search, and what must be kept while they are used."""
         kept = [Slices(words.split() if isinstance(words, str) else words), Slices(sessions), Slices(types)]
         single = [Slice(expression), Slice(role), Slice(tool)]
         options = ffi.new(
@@ -390,13 +466,7 @@ class Store:
                 "order": lib.ANNAL_SEARCH_NEWEST if newest_first else lib.ANNAL_SEARCH_BEST,
             },
         )
-        found: Collector[Hit] = Collector(_read_hit)
-        err = new_error()
-        with self._gate:
-            status = lib.annal_search(
-                self._indexed(), options, lib.libannal_on_hit, found.handle, ffi.NULL, err
-            )
-        return found.done(status, err)
+        return options, [*kept, *single]
 
     # ---- Live ----
 
