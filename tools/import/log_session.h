@@ -11,8 +11,8 @@
  * (3) A log elsewhere belongs to the session if it begins with that content, and the log of the
  *     session is gone; or if the log of the session exists, and one of both begins with the other.
  *     The value around the arrays of a document is not compared, because it changes with each step.
- * (4) A log that has many sessions, a line each, passes the hash of the line: instead of rule (3) the
- *     lines must be equal.
+ * (4) A log that has many sessions, a line each, passes the hash of the line: instead of rule (3)
+ *     the lines must be equal.
  * (5) A session without source_keys is of an older version: a log elsewhere belongs to it if the
  *     log of the session is gone.
  */
