@@ -9,7 +9,8 @@
  *     earlier ones after `initialize` (stdio) or in a header (HTTP).
  * (3) An answer of a tool is a text for models. A line that begins with "| " quotes a journal; no
  *     text of a journal is outside of such lines, except ids, times, types and names of agents,
- *     models, tools and directories, on one line each.
+ *     models, tools and directories, without control characters. Verbs answer with lines of JSON,
+ *     which quote journals as a whole.
  * (4) An answer has at most max_bytes; if something was left out, it says so, and how to continue.
  *     A failure is never an empty answer.
  */

@@ -214,42 +214,35 @@ static int take_number(void *arg, const annal_row *row)
 
 /* ---- list ---- */
 
-/* ?1 to ?7: agent, model, project, since, until, part of the title or id, session that asks. */
+/* Conditions: ?1 to ?7 are the agent, model, project, since, until, a part of the title or id, and
+ * the session that asks. */
 #define LEFT_OUT(s, id)                                                                            \
     "(" s ".id = " id " OR substr(" s ".id, 1, length(" id ") + 1) = " id " || '.')"
+#define BY_AGENT   SESSION_FITS("s.agent_id", "?1")
+#define BY_MODEL   SESSION_FITS("s.model", "?2")
+#define BY_PROJECT SESSION_OF_PROJECT("s", "?3")
+#define BY_TIME    SESSION_ACTIVE_IN("s", "?4", "?5")
+#define BY_TITLE                                                                                   \
+    " (?6 IS NULL OR instr(lower(coalesce(s.title, p.title, '') || char(10) || s.id), lower(?6)) " \
+    "> 0)"
+#define NOT_ASKING " (?7 IS NULL OR NOT " LEFT_OUT("s", "?7") ")"
 #define FITTING                                                                                    \
-    SESSION_JOINED " WHERE" SESSION_FITS("s.agent_id", "?1") " AND" SESSION_FITS(                  \
-        "s.model",                                                                                 \
-        "?2") " AND" SESSION_OF_PROJECT("s",                                                       \
-                                        "?3") " AND" SESSION_ACTIVE_IN("s", "?4",                  \
-                                                                       "?5") " AND (?6 IS NULL "   \
-                                                                             "OR "                 \
-                                                                             "instr(lower("        \
-                                                                             "coalesce(s.title, "  \
-                                                                             "p.title, '') || "    \
-                                                                             "char(10) || s.id),"  \
-                                                                             " lower(?6)) > 0) "   \
-                                                                             "AND (?7 IS NULL OR " \
-                                                                             "NOT " LEFT_OUT(      \
-                                                                                 "s", "?7") ")"
+    SESSION_JOINED " WHERE" BY_AGENT " AND" BY_MODEL " AND" BY_PROJECT " AND" BY_TIME              \
+                   " AND" BY_TITLE " AND" NOT_ASKING
+#define ACTIVE SESSION_ACTIVE("s")
 
 /* A page of sessions, ?8 rows from ?9 on: facts, title, id, time of the last event, number of all
  * sessions. */
 static const char list_sql[] =
     "WITH page AS MATERIALIZED (SELECT s.id, count(*) OVER () AS total" FITTING
-    " ORDER BY iif(s.time_from IS '" SESSION_GUESSED "', '', " SESSION_ACTIVE(
-        "s") ") DESC, s.id"
-             " LIMIT ?8 OFFSET ?9)"
-             " SELECT s.id || '  ' || substr(s.last_activity_at, 1, 16) || 'Z  ' || s.agent_id || "
-             "' ' ||"
-             " s.model || '  ' || s.events || ' events, ' || s.total_turns || ' turns  ' ||"
-             " coalesce(s.working_directory, '') || coalesce((SELECT '  last :' || seq || ' ' || "
-             "hash"
-             " FROM events WHERE session_id = s.id AND seq = (SELECT max(seq) FROM event_index "
-             "WHERE"
-             " session_id = s.id)), ''), coalesce(s.title, p.title), s.id, s.last_activity_at, "
-             "total"
-             " FROM page CROSS JOIN sessions s ON s.id = page.id" SESSION_PARENTS;
+    " ORDER BY iif(s.time_from IS '" SESSION_GUESSED "', '', " ACTIVE ") DESC, s.id"
+    " LIMIT ?8 OFFSET ?9)"
+    " SELECT s.id || '  ' || substr(s.last_activity_at, 1, 16) || 'Z  ' || s.agent_id || ' ' ||"
+    " s.model || '  ' || s.events || ' events, ' || s.total_turns || ' turns  ' ||"
+    " coalesce(s.working_directory, '') || coalesce((SELECT '  last :' || seq || ' ' || hash"
+    " FROM events WHERE session_id = s.id AND seq = (SELECT max(seq) FROM event_index"
+    " WHERE session_id = s.id)), ''), coalesce(s.title, p.title), s.id, s.last_activity_at, total"
+    " FROM page CROSS JOIN sessions s ON s.id = page.id" SESSION_PARENTS;
 
 enum { FILTERS = 7 };
 
@@ -428,9 +421,7 @@ static annal_status find_sessions(struct mcp_call *call, annal_slice **out, stru
         filters ? annal_sql(call->mcp->index, ANNAL_SLICE("SELECT s.id" FITTING), &options,
                             add_session, ids, &call->err)
                 : annal_sql(call->mcp->index,
-                            ANNAL_SLICE(
-                                "SELECT count(*) FROM sessions s WHERE ?7 IS NULL OR NOT " LEFT_OUT(
-                                    "s", "?7")),
+                            ANNAL_SLICE("SELECT count(*) FROM sessions s WHERE" NOT_ASKING),
                             &options, take_number, &total, &call->err);
     *out_count = total;
     for (const char *at = ids->ptr;
