@@ -3,7 +3,8 @@
 import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Failures } from './failures';
-import { go, link, replace, useRoute } from './route';
+import { findNext } from './find';
+import { go, link, parse, replace, useRoute } from './route';
 import { Search, toFirstHit } from './search';
 import { SessionPage } from './session';
 import { Sessions, toList } from './sessions';
@@ -88,7 +89,7 @@ function Help({ close }: { close: () => void }) {
   );
 }
 
-function SearchBox({ query, session }: { query: string; session: string | undefined }) {
+function SearchBox({ query, session, inside }: { query: string; session: string | undefined; inside: boolean }) {
   const [text, setText] = useState(query);
   const input = useRef<HTMLInputElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -98,7 +99,10 @@ function SearchBox({ query, session }: { query: string; session: string | undefi
   const search = (q: string) => {
     clearTimeout(timer.current);
     const to = link('search', '', { q: q.trim(), session });
-    if (location.hash.startsWith('#/search')) replace(to);
+    /* In a session the places are shown in it. */
+    if (inside)
+      replace(link('s', session, { ...Object.fromEntries(parse(location.hash).query), q: q.trim(), see: undefined }));
+    else if (location.hash.startsWith('#/search')) replace(to);
     else if (q.trim()) go(to);
   };
   useKeys({ '/': () => input.current!.select() });
@@ -117,6 +121,11 @@ function SearchBox({ query, session }: { query: string; session: string | undefi
       role="search"
       onSubmit={(e) => {
         e.preventDefault();
+        if (inside) {
+          if (text.trim() === query) findNext(1);
+          else search(text);
+          return;
+        }
         const asked = text.trim() === query; /* the current results belong to this text */
         search(text);
         if (asked) toFirstHit();
@@ -137,7 +146,15 @@ function SearchBox({ query, session }: { query: string; session: string | undefi
           clearTimeout(timer.current);
           timer.current = setTimeout(() => search(q), 250);
         }}
-        onKeyDown={(e) => e.key === 'Escape' && input.current!.blur()}
+        onKeyDown={(e) => {
+          if (e.key === 'Enter' && e.shiftKey && inside) {
+            e.preventDefault();
+            findNext(-1);
+          }
+          if (e.key !== 'Escape') return;
+          input.current!.blur();
+          if (inside && query) search('');
+        }}
       />
       <kbd aria-hidden="true">/</kbd>
     </form>
@@ -289,7 +306,8 @@ export function Frame() {
               </a>
             </nav>
             <SearchBox
-              query={route.page === 'search' ? (route.query.get('q') ?? '') : ''}
+              query={route.page === 'search' || route.page === 's' ? (route.query.get('q') ?? '') : ''}
+              inside={route.page === 's'}
               session={route.page === 's' ? route.id : (route.query.get('session') ?? undefined)}
             />
           </>

@@ -250,6 +250,26 @@ const MOST_OPENED = 300; /* kept with an entry of the history */
 const AIM_MS = 8000;
 const MOST_PRINTED = 3000; /* rows */
 
+/* The first messages, while the outline is on its way. */
+export function FirstMessages({ model }: { model: Model }) {
+  const messages = model.early().filter((event) => event.type === 'message.added');
+  return (
+    <div class="conversation" aria-busy="true">
+      <div class="scroller" tabIndex={0}>
+        <p class="wait">Reading the session…</p>
+        {messages.map((event) => (
+          <div class="item early" key={event.seq}>
+            <span />
+            <div class="item-body">
+              <Message event={event} isOpen={() => false} toggle={() => {}} />
+            </div>
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
 interface Props {
   model: Model;
   at: number; /* seq of the moment; Infinity for now */
@@ -327,7 +347,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
   };
 
   /* The place and the open rows, for Back and a reload. */
-  const rested = () => {
+  const rested = (keeps = true) => {
     clearTimeout(rest.current);
     rest.current = setTimeout(() => {
       const box = scroller.current;
@@ -337,12 +357,14 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
         .filter((item) => item.getBoundingClientRect().bottom > edge + 1)
         .sort((a, b) => Number(a.dataset.index) - Number(b.dataset.index))[0];
       if (!row) return;
+      const goal = target.current; /* not reached while its rows are on their way */
+      const aims = goal !== null && goal.top !== null;
       const view: ConversationView = {
-        seq: Number(row.dataset.seq),
-        top: Math.round(row.getBoundingClientRect().top - edge),
+        seq: aims ? goal.seq : Number(row.dataset.seq),
+        top: aims ? goal.top! : Math.round(row.getBoundingClientRect().top - edge),
         opened: [...opened].slice(-MOST_OPENED),
       };
-      keepView(view);
+      if (keeps) keepView(view);
       read(view.seq);
     }, REST_MS);
   };
@@ -360,6 +382,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
       free();
       list.scrollToIndex(shown - 1, { align: 'end' });
     } else if (first && model.isLive && see === null) list.scrollToEnd();
+    rested(false);
   }, [at, model.ready]);
   useEffect(() => {
     if (see === null || !model.ready) return;

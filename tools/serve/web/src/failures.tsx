@@ -20,10 +20,11 @@ const KINDS: Record<string, string> = {
 /* The first line of a text that has words; a code or a heading before it says nothing of its own. */
 const firstLine = (text: string): string =>
   text
+    .replace(/<\/?[\w-]+>/g, ' ')
     .split('\n')
     .map((line) => line.trim())
     .find((line) => /\p{L}{2}/u.test(line) && !/^(exit code \d+|error:?|<\w+>|traceback.*:)$/i.test(line)) ??
-  text.trim().split('\n')[0]!;
+  text.trim().split('\n')[0]!.replace(/^[{}[\]\s]*$/, '');
 
 const textOf = (data: any): string =>
   data?.error !== undefined && data.output === undefined ? errorText(data.error) : outputOf(data).text;

@@ -756,6 +756,11 @@ export class Model {
       if ((this.events.get(page)?.size ?? 0) < Math.min(PAGE, this.last - page * PAGE)) await this.fetchPage(page);
   }
 
+  /* The events of the first page, if they have arrived. */
+  early(): Event[] {
+    return [...(this.events.get(0)?.values() ?? [])];
+  }
+
   private async fetchPage(page: number): Promise<void> {
     try {
       for (const event of await this.source.events(this.id, page * PAGE + 1, (page + 1) * PAGE)) this.keep(event);

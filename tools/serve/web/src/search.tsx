@@ -12,7 +12,7 @@ const SLOW_MS = 1500;
 const SHOWN = 3; /* places of a session, until the user asks for more */
 
 /* While one types, the last word may be the begin of a word; in quotes, or before a space, it is whole. */
-const begun = (q: string): string =>
+export const begun = (q: string): string =>
   /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\d_]{2}$/u.test(q) && (q.match(/"/g) ?? []).length % 2 === 0
     ? `${q}*`
     : q;

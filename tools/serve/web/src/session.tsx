@@ -3,8 +3,9 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ApiError, type Session } from './api';
 import { ChartsPanel } from './charts';
-import { Conversation, type ConversationHandle } from './conversation';
+import { Conversation, FirstMessages, type ConversationHandle } from './conversation';
 import { FailuresPanel } from './failures';
+import { FindBar } from './find';
 import * as format from './format';
 import { blocksOf, preview, splitContext } from './message';
 import { isComputed, Model, takenBack, upTo, type Numbers, type Turn } from './model';
@@ -72,7 +73,10 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
           /* The begin of an id is enough, as for the command. */
           const ids = e instanceof ApiError && e.status !== 404 ? [] : await source.idsFrom(id).catch(() => []);
           if (gone) return;
-          if (ids.length === 1) replace(link('s', ids[0], Object.fromEntries(parse(location.hash).query)));
+          /* The id of a sub-agent begins with its parent's. */
+          const [first = ''] = ids.toSorted((a, b) => a.length - b.length);
+          const isOne = ids.length > 0 && ids.every((other) => other === first || other.startsWith(`${first}.`));
+          if (isOne) replace(link('s', first, Object.fromEntries(parse(location.hash).query)));
           else setError(ids.length ? `${ids.length} sessions begin with ${id}: give more of the id` : e.message);
         },
       );
@@ -659,12 +663,20 @@ export function SessionPage({ route }: { route: Route }) {
   return (
     <main class={query.has('tab') ? 'session at-panel' : 'session'}>
       <Header model={model} at={at} all={all} setAll={(on) => set({ all: on ? 1 : undefined })} />
+      {model.ready && query.get('q') && !source.isFile && (
+        <FindBar
+          id={model.id}
+          q={query.get('q')!}
+          see={(seq) => handle.current?.see(seq)}
+          close={() => set({ q: undefined })}
+        />
+      )}
       {model.failed && <Failure text={model.failed} retry={() => void model.load()} />}
       <div class="work">
         {model.ready ? (
           <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} read={setReading} handle={handle} />
         ) : (
-          <div class="conversation" aria-busy="true" />
+          <FirstMessages model={model} />
         )}
         <aside class="side" aria-label="Details">
           <div

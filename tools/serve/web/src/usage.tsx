@@ -117,7 +117,7 @@ export function Usage({ route }: { route: Route }) {
   const { server } = useApp();
   const { query } = route;
   const { name: range, from, to } = rangeOf(query);
-  const unit = UNITS.find(([key]) => key === query.get('by'))?.[0] ?? 'day';
+  const unit = UNITS.find(([key]) => key === query.get('by'))?.[0] ?? (range === 'all' ? 'month' : 'day');
   const until = to && shifted(to, 1);
   const answer = useAnswer(
     async (signal) => {
@@ -140,7 +140,7 @@ export function Usage({ route }: { route: Route }) {
     [from, to, unit],
   );
   const set = (changes: Record<string, string | undefined>) => {
-    const next = { range: range || undefined, from: range ? undefined : from, to: range ? undefined : to, by: unit };
+    const next = { range: range || undefined, from: range ? undefined : from, to: range ? undefined : to, by: query.get('by') ?? undefined };
     replace(link('usage', '', { ...next, ...changes }));
   };
   const listOf = (filter: Record<string, string>): string => link('', '', { since: from, until: to, flat: 1, ...filter });

@@ -224,7 +224,8 @@ test('a reload and Back return to the same place, event and open calls', async (
       rows.sort((a, b) => a.dataset.index - b.dataset.index);
       return { seq: rows[0].dataset.seq, top: rows[0].getBoundingClientRect().top - edge };
     });
-  await page.locator('.item .gutter').nth(2).click();
+  const { seq: inView } = await row();
+  await page.$eval(`.item[data-seq="${inView}"] .gutter`, (gutter) => gutter.click()); /* without scrolling */
   await page.waitForSelector('.event .code');
   const [was, event] = [await row(), await page.locator('.event .code').innerText()];
   assert.match(page.url(), /event=\d+/);
@@ -284,6 +285,7 @@ test('a moment that is not a number is ignored, and the begin of an id is enough
   assert.equal(await page.locator('.slider').getAttribute('aria-valuetext'), 'now');
   assert.match(await page.locator('.moment').innerText(), /event 361 of 361/);
   await page.goto('about:blank');
+  store.append('long.agent-1', [say('user', 'Below')]);
   await page.goto(`${server.url}/#/s/lon?at=30`);
   await page.waitForSelector('.slider[aria-valuenow="30"]');
   assert.match(page.url(), /#\/s\/long\?at=30$/);
@@ -519,7 +521,7 @@ test('usage has the numbers of a report, by day, week, model, project and agent,
     use('2026-03-09', 'other-model', 4000, 1),
   ]);
   const there = await serve(own);
-  const page = await open(context, there, 'usage?range=all');
+  const page = await open(context, there, 'usage?range=all&by=day');
   const bars = (title) => page.locator('.bars', { has: page.locator('h2', { hasText: title }) });
   const texts = async (title) => {
     await bars(title).locator('.bar-row').first().waitFor();
@@ -558,4 +560,49 @@ test('usage has the numbers of a report, by day, week, model, project and agent,
   await page.close();
   await there.stop();
   own.remove();
+});
+
+test('a search in a session leads from place to place and stays there', async () => {
+  const page = await session('long');
+  await page.keyboard.press('/');
+  await page.keyboard.type('nothingmatches');
+  await page.waitForSelector('.find >> text=“nothingmatches” was not found');
+  await page.fill('input[type=search]', 'prompt numb');
+  await page.waitForSelector('.find >> text=1 of 40 places');
+  const inView = async (seq) => {
+    await page.waitForSelector(`.item.flash[data-seq="${seq}"]`);
+    const { top, bottom, height } = await settled(page, seq);
+    assert.ok(top >= 0 && bottom <= height, `${top} to ${bottom} of ${height}`);
+  };
+  await inView(3);
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.find >> text=2 of 40 places');
+  await inView(12);
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.press('Shift+Enter');
+  await page.waitForSelector('.find >> text=40 of 40 places');
+  await inView(354);
+  await page.waitForFunction(() => CSS.highlights.get('found')?.size > 0);
+  assert.match(page.url(), /#\/s\/long\?q=prompt\+numb$/);
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('.find', { state: 'detached' });
+  assert.match(page.url(), /#\/s\/long$/);
+  quiet(page);
+  await page.close();
+});
+
+test('the first messages are shown before the outline of the session has arrived', async () => {
+  const page = await context.newPage();
+  let release;
+  const wait = new Promise((done) => (release = done));
+  await page.route('**/outline?*', async (route) => {
+    await wait;
+    await route.continue();
+  });
+  await page.goto(`${server.url}/#token=${server.token}&/s/long`);
+  await page.waitForSelector('.early >> text=Prompt number 1');
+  release();
+  await page.waitForSelector('.item:not(.early) >> text=Prompt number 1');
+  assert.equal(await page.locator('.early').count(), 0);
+  await page.close();
 });
