@@ -321,7 +321,7 @@ START_TEST(verbs_change_no_hash)
         annal_pack_free(all);
         annal_pack_free(bare);
     }
-    ck_assert_uint_eq(with_verbs, 5);
+    ck_assert_uint_eq(with_verbs, 6);
 }
 END_TEST
 

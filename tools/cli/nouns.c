@@ -200,7 +200,7 @@ bool noun_is_on(const struct noun *noun)
 {
     struct buf path = {0};
     char line[256];
-    bool on = noun->pack == NULL || noun->of_user;
+    bool on = noun->pack == NULL || noun->of_user || strcmp(noun->pack, "core") == 0;
     FILE *enabled = NULL;
     if (!on && annal__default_store_place(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"),
                                           &path) >= 0) {

@@ -96,7 +96,7 @@ void help_print_noun(const struct noun *noun)
         printf("  %-14s %s\n", verb->name, verb->summary);
     if (noun->of_user)
         printf("\nFrom the pack %s, which is a file in this store.\n", noun->pack);
-    else if (noun->pack != NULL)
+    else if (noun->pack != NULL && strcmp(noun->pack, "core") != 0)
         printf("\nThe store runs the pack %s: 'annal pack enable %s'.\n", noun->pack, noun->pack);
     printf("\n'annal help %s VERB' explains a verb.\n", noun->name);
 }

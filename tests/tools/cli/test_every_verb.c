@@ -74,6 +74,7 @@ static const char *const story[][8] = {
     {"vacuum"},
     {"reindex"},
     {"verify"},
+    {"step", "ls"},
     {"doctor"},
     {"backup", "BACKUP"},
     {"restore", "BACKUP", "--store", "RESTORED"},
