@@ -29,8 +29,8 @@
 #include <string.h>
 
 /* ids that are read for one search; with conditions, a row of documents is read for each of them */
-#define ROWS_MAX             300000u
-#define ROWS_CONDITIONED_MAX 60000u
+#define ROWS_MAX             150000u
+#define ROWS_CONDITIONED_MAX 40000u
 #define TERMS_MAX            48
 #define FORMS_MAX            64 /* maximum number of words that a begin* stands for */
 #define PHRASE_TOKENS_MAX    8
