@@ -8,8 +8,8 @@ WITH found AS MATERIALIZED (
            value ->> 6 AS who, value ->> 7 AS text, value ->> 8 AS why FROM json_each(?1))
 
 SELECT n || '. ' || found.id || coalesce('  ' || substr(s.last_activity_at, 1, 16) || 'Z  ' || s.agent_id || ' ' || s.model || '  '
-       || s.events || ' events, ' || s.total_turns || ' turns  ' || coalesce(s.working_directory, ''), '') || '  (' || why || ')' AS fact,
-       coalesce(s.title, p.title) AS said, n, 0 AS k
+       || s.events || ' events, ' || s.total_turns || ' turns  ' || coalesce(s.working_directory, ''), '') AS fact,
+       coalesce(s.title, p.title, '') || '  (' || why || ')' AS said, n, 0 AS k
 FROM found LEFT JOIN sessions s ON s.id = found.id LEFT JOIN forks f ON f.session_id = s.id
      LEFT JOIN sessions p ON p.id = f.parent_session_id WHERE k = 1
 UNION ALL
