@@ -84,10 +84,8 @@ static annal_status describe_gap(struct repair *repair, annal_error *err)
     if (status == ANNAL_OK)
         status = annal__buf_printf(text, ",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"why\":",
                                    gap->offset, gap->bytes);
-    if (status == ANNAL_OK)
-        status = annal__json_quote(text, annal_slice_of(gap->what));
-    if (status == ANNAL_OK)
-        status = annal__buf_append(text, "}", 1);
+    if (status >= 0)
+        status = annal__json_put(text, "?}", annal_slice_of(gap->what));
     return status < 0 ? annal__fail(err, status, "repair session '%.*s': out of memory",
                                     ANNAL_FMT(repair->session))
                       : ANNAL_OK;

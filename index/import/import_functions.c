@@ -96,9 +96,7 @@ static void sql_json_fields(sqlite3_context *context, int argc, sqlite3_value **
         if (json.len > 1)
             status = annal__buf_append(&json, ",", 1);
         if (status >= 0)
-            status = annal__json_quote(&json, annal_slice_of(name));
-        if (status >= 0)
-            status = annal__buf_append(&json, ":", 1);
+            status = annal__json_put(&json, "?:", annal_slice_of(name));
         if (status >= 0)
             status = annal__buf_append(&json, value, (size_t)sqlite3_value_bytes(argv[i + 1]));
     }

@@ -12,8 +12,7 @@
 
 static annal_status append_text(struct buf *out, annal_slice bytes)
 {
-    annal_status status = annal__buf_printf(out, ",\"text\":");
-    return status < 0 ? status : annal__json_quote(out, bytes);
+    return annal__json_put(out, ",\"text\":?", bytes);
 }
 
 static annal_status append_bytes(struct buf *out, annal_slice bytes)

@@ -188,15 +188,11 @@ static annal_status put_value(struct buf *line, sqlite3_stmt *statement, int col
 static annal_status put_row(struct buf *line, annal_slice table, sqlite3_stmt *statement)
 {
     annal__buf_clear(line);
-    annal_status status = annal__buf_printf(line, "{\"table\":");
-    if (status >= 0)
-        status = annal__json_quote(line, table);
+    annal_status status = annal__json_put(line, "{\"table\":?", table);
     for (int i = 0; status >= 0 && i < sqlite3_column_count(statement); i++) {
         status = annal__buf_printf(line, i == 0 ? ",\"row\":{" : ",");
         if (status >= 0)
-            status = annal__json_quote(line, annal_slice_of(sqlite3_column_name(statement, i)));
-        if (status >= 0)
-            status = annal__buf_append(line, ":", 1);
+            status = annal__json_put(line, "?:", annal_slice_of(sqlite3_column_name(statement, i)));
         if (status >= 0)
             status = put_value(line, statement, i);
     }

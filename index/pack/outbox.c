@@ -227,16 +227,14 @@ static bool is_schema(sqlite3_stmt *stmt)
 
 static annal_status begin_change(struct buf *json, sqlite3_stmt *stmt)
 {
-    annal_status status = annal__buf_printf(json, "{\"%s\":", is_schema(stmt) ? "name" : "table");
-    if (status >= 0)
-        status = annal__json_quote(json, annal__db_column(stmt, TABLE));
+    annal_status status =
+        annal__json_put(json, "{\"#\":?", annal_slice_of(is_schema(stmt) ? "name" : "table"),
+                        annal__db_column(stmt, TABLE));
     if (status >= 0 && !is_schema(stmt))
         status =
             annal__buf_printf(json, ",\"op\":\"%s\"", (const char *)sqlite3_column_text(stmt, OP));
     if (status >= 0 && sqlite3_column_type(stmt, AT) == SQLITE_TEXT) {
-        status = annal__buf_append(json, ",\"at\":", 6);
-        if (status >= 0)
-            status = annal__json_quote(json, annal__db_column(stmt, AT));
+        status = annal__json_put(json, ",\"at\":?", annal__db_column(stmt, AT));
     }
     return status;
 }
@@ -265,9 +263,7 @@ static annal_status encode_change(struct buf *json, sqlite3_stmt *stmt, int *rc)
         if (!same && strcmp(part, "ddl") != 0)
             snprintf(open, sizeof open, "%s", part);
         if (status >= 0)
-            status = annal__json_quote(json, annal__db_column(stmt, NAME));
-        if (status >= 0)
-            status = annal__buf_append(json, ":", 1);
+            status = annal__json_put(json, "?:", annal__db_column(stmt, NAME));
         if (status >= 0)
             status = add_value(json, stmt, VALUE);
     }

@@ -389,9 +389,7 @@ static annal_status put_inserted(struct buf *out, const annal_change *change)
     for (size_t i = 0; i < change->column_count && status >= 0; i++) {
         status = annal__buf_append(out, ",", i > 0);
         if (status >= 0)
-            status = annal__json_quote(out, change->columns[i]);
-        if (status >= 0)
-            status = annal__buf_append(out, ":", 1);
+            status = annal__json_put(out, "?:", change->columns[i]);
         if (status >= 0)
             status = annal__state_put_value(out, &change->after[i]);
     }

@@ -183,9 +183,7 @@ static annal_status write_table(annal_state *state, annal_slice table, struct si
 {
     sqlite3_stmt *stmt = NULL;
     int keys = 0;
-    annal_status status = annal__json_quote(&sink->buf, table);
-    if (status >= 0)
-        status = annal__buf_append(&sink->buf, ":[", 2);
+    annal_status status = annal__json_put(&sink->buf, "?:[", table);
     if (status >= 0)
         status = annal__state_rows(state->db, table, &stmt, &keys, err);
     if (status >= 0)

@@ -12,6 +12,8 @@
 #include "journal/base/error.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -440,5 +442,35 @@ annal_status annal__json_quote(struct buf *out, annal_slice text)
         status = annal__buf_append(out, "\"", 1);
     if (status < 0)
         out->len = before;
+    return status;
+}
+
+annal_slice annal__json_i64(char text[21], int64_t number)
+{
+    return (annal_slice){text, (size_t)snprintf(text, 21, "%" PRId64, number)};
+}
+
+annal_slice annal__json_u64(char text[21], uint64_t number)
+{
+    return (annal_slice){text, (size_t)snprintf(text, 21, "%" PRIu64, number)};
+}
+
+annal_status annal__json_fill(struct buf *out, const char *format, const annal_slice *values,
+                              size_t count)
+{
+    annal_status status = ANNAL_OK;
+    size_t used = 0;
+    while (status >= 0 && *format != '\0') {
+        size_t len = strcspn(format, "?#");
+        status = annal__buf_append(out, format, len);
+        format += len;
+        if (status < 0 || *format == '\0')
+            break;
+        ANNAL_ASSERT(used < count);
+        status = *format++ == '?' ? annal__json_quote(out, values[used])
+                                  : annal__buf_append_slice(out, values[used]);
+        used++;
+    }
+    ANNAL_ASSERT(status < 0 || used == count);
     return status;
 }

@@ -57,4 +57,21 @@ bool annal__json_is_utf8(annal_slice text);
 struct buf;
 annal_status annal__json_quote(struct buf *out, annal_slice text);
 
+/*
+ * Append JSON. Each ? of the format stands for the next value as a string, each # for the next
+ * value unchanged: annal__json_put(out, "{\"name\":?,\"list\":[#]}", name, list). After a failure,
+ * out ends in the middle.
+ */
+#define annal__json_put(out, format, ...)                                                          \
+    annal__json_fill(out, format, (const annal_slice[]){__VA_ARGS__},                              \
+                     sizeof((const annal_slice[]){__VA_ARGS__}) / sizeof(annal_slice))
+annal_status annal__json_fill(struct buf *out, const char *format, const annal_slice *values,
+                              size_t count);
+
+/* A number as a value for annal__json_put(), valid until the end of the block. */
+#define JSON_I64(number) annal__json_i64((char[21]){0}, number)
+#define JSON_U64(number) annal__json_u64((char[21]){0}, number)
+annal_slice annal__json_i64(char text[21], int64_t number);
+annal_slice annal__json_u64(char text[21], uint64_t number);
+
 #endif

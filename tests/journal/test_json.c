@@ -394,6 +394,21 @@ START_TEST(a_member_is_found_after_strings_with_quotes_and_backslashes)
 }
 END_TEST
 
+START_TEST(json_is_put_with_its_values_quoted_or_unchanged)
+{
+    struct buf buf = {0};
+    ck_assert_int_eq(annal__json_put(&buf, "{\"a\":?,\"b\":[#,#],\"c\":#}", ANNAL_SLICE("x\"?#"),
+                                     ANNAL_SLICE("null"), JSON_I64(INT64_MIN),
+                                     JSON_U64(UINT64_MAX)),
+                     ANNAL_OK);
+    ck_assert_str_eq(annal__buf_cstr(&buf), "{\"a\":\"x\\\"?#\",\"b\":[null,-9223372036854775808],"
+                                            "\"c\":18446744073709551615}");
+    buf.limit = buf.len + 2;
+    ck_assert_int_eq(annal__json_put(&buf, "[?", ANNAL_SLICE("longer")), ANNAL_ERR_LIMIT);
+    annal__buf_done(&buf);
+}
+END_TEST
+
 Suite *suite_json(void)
 {
     Suite *suite = suite_create("json");
@@ -421,5 +436,6 @@ Suite *suite_json(void)
     tcase_add_test(tests, a_key_that_is_not_a_valid_string_is_refused);
     tcase_add_test(tests, a_quote_that_does_not_fit_leaves_the_buffer_unchanged);
     tcase_add_test(tests, a_member_is_found_after_strings_with_quotes_and_backslashes);
+    tcase_add_test(tests, json_is_put_with_its_values_quoted_or_unchanged);
     return suite;
 }

@@ -10,6 +10,7 @@
 #define TOOLS_CLI_MUST_H
 
 #include "journal/base/buf.h"
+#include "journal/base/json.h"
 
 #include <stdbool.h>
 
@@ -27,8 +28,9 @@ void must_append_slice(struct buf *buf, annal_slice slice);
 void must_printf(struct buf *buf, const char *format, ...) ANNAL_PRINTF(2, 3);
 const char *must_cstr(struct buf *buf);
 
-/* As annal__json_quote(). */
+/* As annal__json_quote() and annal__json_put(). */
 void must_quote(struct buf *buf, annal_slice text);
+#define must_json(buf, format, ...) must_status(annal__json_put(buf, format, __VA_ARGS__))
 
 /* End the command, if the status of another function that needs memory is a failure, or if its
  * result is false or NULL. */

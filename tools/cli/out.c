@@ -300,10 +300,15 @@ annal_status out_line(struct buf *out, annal_slice text)
 
 void out_json_string(annal_slice text)
 {
-    struct buf quoted = {0};
-    if (annal__json_quote(&quoted, text) == ANNAL_OK)
-        out_slice(annal__buf_slice(&quoted));
-    annal__buf_done(&quoted);
+    out_json("?", text);
+}
+
+void out_json_fill(const char *format, const annal_slice *values, size_t count)
+{
+    struct buf text = {0};
+    if (annal__json_fill(&text, format, values, count) == ANNAL_OK)
+        out_slice(annal__buf_slice(&text));
+    annal__buf_done(&text);
 }
 
 void out_time(int64_t time_us)

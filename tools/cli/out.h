@@ -11,6 +11,7 @@
 #define TOOLS_CLI_OUT_H
 
 #include "journal/base/buf.h"
+#include "journal/base/json.h"
 #include "tools/cli/human.h"
 
 #include <annal/base.h>
@@ -77,6 +78,13 @@ int out_finish(int exit_status);
 void out_slice(annal_slice slice);
 void out_plain(annal_slice text); /* print text on one line: line breaks and tabs become spaces */
 void out_json_string(annal_slice text);
+
+/* Print JSON as annal__json_put() appends it: out_json("{\"type\":?,\"events\":#}", type,
+ * JSON_U64(events)). */
+#define out_json(format, ...)                                                                      \
+    out_json_fill(format, (const annal_slice[]){__VA_ARGS__},                                      \
+                  sizeof((const annal_slice[]){__VA_ARGS__}) / sizeof(annal_slice))
+void out_json_fill(const char *format, const annal_slice *values, size_t count);
 
 /* Print a text on one line in at most this many columns, with an ellipsis if it is cut. Returns the
  * number of columns used. */

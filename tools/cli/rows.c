@@ -140,9 +140,7 @@ annal_status rows_members_json(struct buf *out, const annal_row *row)
         if (i > 0)
             status = annal__buf_append(out, ",", 1);
         if (status >= 0)
-            status = annal__json_quote(out, annal_slice_of(row->names[i]));
-        if (status >= 0)
-            status = annal__buf_append(out, ":", 1);
+            status = annal__json_put(out, "?:", annal_slice_of(row->names[i]));
         if (status >= 0)
             status = rows_value_json(out, &row->values[i]);
     }

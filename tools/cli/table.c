@@ -159,8 +159,7 @@ static void add(struct table *table, annal_slice text, enum cell_kind kind)
         add_csv(table, text);
     } else {
         must_append(row, table->at > 0 ? "," : "{", 1);
-        must_quote(row, annal_slice_of(table->columns[table->at].name));
-        must_append_text(row, ":");
+        must_json(row, "?:", annal_slice_of(table->columns[table->at].name));
         if (kind == CELL_NULL)
             must_append_text(row, "null");
         else if (kind == CELL_RAW)

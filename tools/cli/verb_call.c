@@ -109,8 +109,7 @@ static void write_object(const struct verb_call *call, const char *prefix, size_
         if (!is_first)
             must_append_text(out, ",");
         is_first = false;
-        must_quote(out, (annal_slice){name, head});
-        must_append_text(out, ":");
+        must_json(out, "?:", (annal_slice){name, head});
         if (name[head] == '.')
             write_object(call, call->members[i].to, len + head + 1, out);
         else
@@ -293,13 +292,8 @@ void verb_print(const struct verb_call *call)
         print_said(call, said != NULL ? said : "{session_id}: event {seq}");
         return;
     }
-    printf("{\"session_id\":");
-    out_json_string(annal_slice_of(call->session));
-    printf(",\"seq\":%" PRIu64 ",\"type\":", call->seq);
-    out_json_string(annal_slice_of(call->type));
-    printf(",\"data\":");
-    out_slice(call->data);
-    printf("}\n");
+    out_json("{\"session_id\":?,\"seq\":#,\"type\":?,\"data\":#}\n", annal_slice_of(call->session),
+             JSON_U64(call->seq), annal_slice_of(call->type), call->data);
 }
 
 int verb_append(const struct args *args)

@@ -23,11 +23,9 @@ static void print_result(const struct args *args, const char *done, const char *
 {
     char sessions[HUMAN_BYTES], artifacts[HUMAN_BYTES], bytes[HUMAN_BYTES];
     if (args->json) {
-        printf("{\"directory\":");
-        out_json_string(annal_slice_of(directory));
-        printf(",\"sessions\":%" PRIu64 ",\"artifacts\":%" PRIu64 ",\"files\":%" PRIu64
-               ",\"bytes\":%" PRIu64 "}\n",
-               result->sessions, result->artifacts, result->files, result->bytes);
+        out_json("{\"directory\":?,\"sessions\":#,\"artifacts\":#,\"files\":#,\"bytes\":#}\n",
+                 annal_slice_of(directory), JSON_U64(result->sessions), JSON_U64(result->artifacts),
+                 JSON_U64(result->files), JSON_U64(result->bytes));
     } else {
         printf("%s ", done);
         out_plain(annal_slice_of(directory));

@@ -21,12 +21,11 @@ static int print_one(void *arg, const annal_maintenance *what)
         checkpoint->failed = true;
         say("checkpoint database %s: %s", what->name, what->error->message);
     } else if (checkpoint->args->json) {
-        fputs("{\"database\":", stdout);
-        out_json_string(annal_slice_of(what->name));
-        printf(",\"busy\":%d,\"log\":%" PRId64 ",\"checkpointed\":%" PRId64
-               ",\"bytes_before\":%" PRIu64 ",\"bytes_after\":%" PRIu64 "}\n",
-               what->busy ? 1 : 0, what->log_pages, what->checkpointed, what->bytes_before,
-               what->bytes_after);
+        out_json("{\"database\":?,\"busy\":#,\"log\":#,\"checkpointed\":#,\"bytes_before\":#,"
+                 "\"bytes_after\":#}\n",
+                 annal_slice_of(what->name), JSON_I64(what->busy ? 1 : 0),
+                 JSON_I64(what->log_pages), JSON_I64(what->checkpointed),
+                 JSON_U64(what->bytes_before), JSON_U64(what->bytes_after));
     } else if (what->log_pages < 0 && !what->busy) {
         printf("%s: has no WAL\n", what->name);
     } else {

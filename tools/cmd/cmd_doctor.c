@@ -62,10 +62,8 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
     va_end(list);
     doctor->warnings += advice != NULL;
     if (doctor->args->json) {
-        printf("{\"check\":\"%s\",\"result\":\"%s\",\"found\":", check,
-               advice == NULL ? "ok" : "warning");
-        out_json_string(annal_slice_of(found));
-        fputs(",\"advice\":", stdout);
+        out_json("{\"check\":\"#\",\"result\":\"#\",\"found\":?,\"advice\":", annal_slice_of(check),
+                 annal_slice_of(advice == NULL ? "ok" : "warning"), annal_slice_of(found));
         if (advice == NULL)
             fputs("null", stdout);
         else
@@ -589,14 +587,14 @@ static void print_probe(struct doctor *doctor, const struct disk_probe *probe)
 {
     double rate = probe->overwrite.p50_us > 0 ? 1e6 / probe->overwrite.p50_us : 0;
     if (doctor->args->json) {
-        printf("{\"check\":\"disk\",\"result\":\"%s\",\"found\":",
-               probe->suspicious ? "warning" : "ok");
-        out_json_string(annal_slice_of(probe->conclusion));
-        printf(",\"filesystem\":\"%s\",\"device\":\"%s\",\"write_cache\":\"%s\",\"rotational\":%s",
-               probe->filesystem, probe->device, probe->write_cache,
-               probe->rotational < 0 ? "null"
-               : probe->rotational   ? "true"
-                                     : "false");
+        out_json("{\"check\":\"disk\",\"result\":\"#\",\"found\":?,\"filesystem\":\"#\",\"device\":"
+                 "\"#\",\"write_cache\":\"#\",\"rotational\":#",
+                 annal_slice_of(probe->suspicious ? "warning" : "ok"),
+                 annal_slice_of(probe->conclusion), annal_slice_of(probe->filesystem),
+                 annal_slice_of(probe->device), annal_slice_of(probe->write_cache),
+                 annal_slice_of(probe->rotational < 0 ? "null"
+                                : probe->rotational   ? "true"
+                                                      : "false"));
         print_cost_json("write", &probe->plain);
         print_cost_json("sync", &probe->overwrite);
         print_cost_json("growing_sync", &probe->growing);

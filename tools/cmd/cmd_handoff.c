@@ -154,11 +154,9 @@ static void print_end(struct handoff *handoff)
     char lines[HUMAN_BYTES];
     annal_slice resume = annal__buf_slice(&handoff->resume);
     if (handoff->args->json) {
-        fputs("{\"path\":", stdout);
-        out_json_string(annal__buf_slice(&handoff->path));
-        printf(",\"session_id\":\"%s\",\"lines\":%" PRIu64 ",\"resume\":", handoff->id,
-               handoff->lines);
-        out_json_string(resume);
+        out_json("{\"path\":?,\"session_id\":\"#\",\"lines\":#,\"resume\":?",
+                 annal__buf_slice(&handoff->path), annal_slice_of(handoff->id),
+                 JSON_U64(handoff->lines), resume);
         printf(",\"left_out\":[%.*s]}\n", (int)handoff->left.len,
                handoff->left.len > 0 ? handoff->left.ptr : "");
     } else {

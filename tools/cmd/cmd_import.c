@@ -119,15 +119,11 @@ static void print_json(const struct work *work, const struct import_report *repo
     } skips[] = {{"blank", report->blank},
                  {"duplicate", report->duplicate},
                  {"unfinished", report->unfinished}};
-    fputs("{\"file\":", stdout);
-    out_json_string(annal_slice_of(work->path));
-    fputs(",\"kind\":", stdout);
-    out_json_string(annal_slice_of(work->kind));
-    printf(",\"container\":\"%s\",\"sessions\":[", report->container);
-    for (size_t i = 0; i < report->session_count; i++) {
-        fputs(i > 0 ? "," : "", stdout);
-        out_json_string(annal_slice_of(report->sessions[i].id));
-    }
+    out_json("{\"file\":?,\"kind\":?,\"container\":\"#\",\"sessions\":[",
+             annal_slice_of(work->path), annal_slice_of(work->kind),
+             annal_slice_of(report->container));
+    for (size_t i = 0; i < report->session_count; i++)
+        out_json("#?", annal_slice_of(i > 0 ? "," : ""), annal_slice_of(report->sessions[i].id));
     printf("],\"lines\":%" PRIu64 ",\"imported\":%" PRIu64 ",\"skipped\":%" PRIu64
            ",\"events\":%" PRIu64,
            report->lines, report->imported, report->blank + report->duplicate + report->unfinished,
@@ -149,10 +145,8 @@ static void print_json(const struct work *work, const struct import_report *repo
         printf(",\"uncopied\":%" PRIu64, report->uncopied);
     if (report->unchanged)
         fputs(",\"unchanged\":true", stdout);
-    if (report->damaged) {
-        fputs(",\"damage\":", stdout);
-        out_json_string(annal_slice_of(report->damage.message));
-    }
+    if (report->damaged)
+        out_json(",\"damage\":?", annal_slice_of(report->damage.message));
     fputs("}\n", stdout);
 }
 

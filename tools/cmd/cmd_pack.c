@@ -369,9 +369,8 @@ static int change(const struct args *args, enum open_mode mode, const char *done
     if (exit_status == 0 && change_pack(store, args, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && args->json) {
-        printf("{\"name\":");
-        out_json_string(annal_slice_of(args_get(args, "NAME")));
-        printf(",\"%s\":true}\n", done);
+        out_json("{\"name\":?,\"#\":true}\n", annal_slice_of(args_get(args, "NAME")),
+                 annal_slice_of(done));
     } else if (exit_status == 0) {
         printf("pack %s is %s\n", args_get(args, "NAME"), done);
     }

@@ -88,20 +88,16 @@ static void print_one(const struct prune *prune, const annal_pruned *pruned)
 {
     if (!prune->args->json)
         return;
-    fputs("{\"session_id\":", stdout);
-    out_json_string(pruned->session);
-    printf(",\"pruned\":%s,\"branches\":%" PRIu64 ",\"progressions\":%" PRIu64
-           ",\"messages\":%" PRIu64,
-           pruned->kept == NULL && !prune->options.dry_run ? "true" : "false", pruned->branches,
-           pruned->progressions, pruned->messages);
-    if (pruned->needed_by.len > 0) {
-        printf(",\"messages_needed\":%" PRIu64 ",\"needed_by\":", pruned->needed);
-        out_json_string(pruned->needed_by);
-    }
-    if (pruned->linked_by.len > 0) {
-        fputs(",\"linked_by\":", stdout);
-        out_json_string(pruned->linked_by);
-    }
+    out_json("{\"session_id\":?,\"pruned\":#,\"branches\":#,\"progressions\":#,\"messages\":#",
+             pruned->session,
+             annal_slice_of(pruned->kept == NULL && !prune->options.dry_run ? "true" : "false"),
+             JSON_U64(pruned->branches), JSON_U64(pruned->progressions),
+             JSON_U64(pruned->messages));
+    if (pruned->needed_by.len > 0)
+        out_json(",\"messages_needed\":#,\"needed_by\":?", JSON_U64(pruned->needed),
+                 pruned->needed_by);
+    if (pruned->linked_by.len > 0)
+        out_json(",\"linked_by\":?", pruned->linked_by);
     puts("}");
 }
 
@@ -154,10 +150,8 @@ static int record(struct prune *prune)
                 prune->options.orphan_progressions ? "true" : "false", prune->sessions,
                 prune->branches, prune->progressions, prune->messages, prune->journals,
                 prune->needed + prune->stayed);
-    if (actor != NULL) {
-        must_append_text(&data, ",\"actor\":");
-        must_quote(&data, annal_slice_of(actor));
-    }
+    if (actor != NULL)
+        must_json(&data, ",\"actor\":?", annal_slice_of(actor));
     must_append_text(&data, "}");
     const annal_draft draft = {.type = ANNAL_SLICE("admin.recorded"),
                                .data = annal__buf_slice(&data)};

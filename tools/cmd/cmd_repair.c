@@ -24,9 +24,8 @@ static void print_gap_json(const struct repair *repair, const annal_gap *gap)
         fputs("null", stdout);
     else
         printf("%" PRIu64, gap->last_seq);
-    printf(",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"why\":", gap->offset, gap->bytes);
-    out_json_string(annal_slice_of(gap->what));
-    fputs("}\n", stdout);
+    out_json(",\"offset\":#,\"bytes\":#,\"why\":?}\n", JSON_U64(gap->offset), JSON_U64(gap->bytes),
+             annal_slice_of(gap->what));
 }
 
 static void print_gap(void *arg, const annal_gap *gap)

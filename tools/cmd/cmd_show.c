@@ -70,20 +70,15 @@ static int json_item(void *arg, const annal_row *row)
 static int json_type(void *arg, annal_slice type, uint64_t events)
 {
     begin_item(arg);
-    out_json_string(type);
-    printf(":%" PRIu64, events);
+    out_json("?:#", type, JSON_U64(events));
     return 0;
 }
 
 static int json_finding(void *arg, const annal_index_finding *finding)
 {
     begin_item(arg);
-    printf("{\"seq\":%" PRIu64 ",\"offset\":%" PRIu64 ",\"length\":%" PRIu64 ",\"kind\":",
-           finding->seq, finding->offset, finding->length);
-    out_json_string(finding->kind);
-    fputs(",\"what\":", stdout);
-    out_json_string(finding->what);
-    fputc('}', stdout);
+    out_json("{\"seq\":#,\"offset\":#,\"length\":#,\"kind\":?,\"what\":?}", JSON_U64(finding->seq),
+             JSON_U64(finding->offset), JSON_U64(finding->length), finding->kind, finding->what);
     return 0;
 }
 

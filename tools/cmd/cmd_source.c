@@ -430,9 +430,8 @@ static void print_restored(const struct args *args, const struct choice *choice,
     const struct copy *copy = &choice->copy;
     find_resume(copy, choice->session, &resume);
     if (args->json) {
-        fputs("{\"path\":", stdout);
-        out_json_string(annal_slice_of(path));
-        printf(",\"generation\":%" PRIu64 ",\"bytes\":%" PRIu64 ",", copy->generation, copy->bytes);
+        out_json("{\"path\":?,\"generation\":#,\"bytes\":#,", annal_slice_of(path),
+                 JSON_U64(copy->generation), JSON_U64(copy->bytes));
         if (sha256[0] != '\0')
             printf("\"sha256\":\"%s\",\"resume\":", sha256);
         else if (files > 0)

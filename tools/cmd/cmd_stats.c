@@ -99,9 +99,7 @@ static int print_type(void *arg, annal_slice type, uint64_t events)
     struct stats *stats = arg;
     char text[HUMAN_BYTES];
     if (stats->args->json) {
-        fputs("{\"type\":", stdout);
-        out_json_string(type);
-        printf(",\"events\":%" PRIu64 "}\n", events);
+        out_json("{\"type\":?,\"events\":#}\n", type, JSON_U64(events));
     } else {
         printf("  %15s  %.*s\n", human_count(text, events), ANNAL_FMT(type));
     }
@@ -120,8 +118,7 @@ static int print_database(void *arg, const annal__database_info *info)
     struct stats *stats = arg;
     char bytes[HUMAN_BYTES], wal[HUMAN_BYTES], unused[HUMAN_BYTES];
     if (stats->args->json) {
-        fputs("{\"database\":", stdout);
-        out_json_string(annal_slice_of(info->name));
+        out_json("{\"database\":?", annal_slice_of(info->name));
         printf(",\"exists\":%s,\"bytes\":%" PRIu64 ",\"wal_bytes\":%" PRIu64
                ",\"free_bytes\":%" PRIu64 ",\"journal_mode\":\"%s\",\"wal_autocheckpoint\":%" PRIu32
                ",\"busy_timeout\":%" PRIu32 ",\"synchronous\":\"%s\",\"foreign_keys\":%d}\n",
@@ -146,11 +143,8 @@ static int print_table(void *arg, const char *database, annal_slice name, uint64
     struct stats *stats = arg;
     char text[HUMAN_BYTES];
     if (stats->args->json) {
-        fputs("{\"database\":", stdout);
-        out_json_string(annal_slice_of(database));
-        fputs(",\"table\":", stdout);
-        out_json_string(name);
-        printf(",\"rows\":%" PRIu64 "}\n", rows);
+        out_json("{\"database\":?,\"table\":?,\"rows\":#}\n", annal_slice_of(database), name,
+                 JSON_U64(rows));
     } else {
         printf("  %15s  %s: %.*s\n", human_count(text, rows), database, ANNAL_FMT(name));
     }
@@ -162,9 +156,7 @@ static int print_status(void *arg, const char *database, annal_slice name, uint6
     struct stats *stats = arg;
     char text[HUMAN_BYTES];
     if (stats->args->json) {
-        fputs("{\"database\":", stdout);
-        out_json_string(annal_slice_of(database));
-        fputs(",\"status\":", stdout);
+        out_json("{\"database\":?,\"status\":", annal_slice_of(database));
         if (name.len > 0)
             out_json_string(name);
         else
@@ -218,15 +210,14 @@ static void print_totals(const struct stats *stats)
 {
     char text[HUMAN_BYTES];
     if (stats->args->json) {
-        fputs("{\"store\":", stdout);
-        out_json_string(annal_slice_of(annal_store_path(stats->store)));
-        printf(",\"sessions\":%" PRIu64 ",\"events\":%" PRIu64 ",\"indexed_events\":%" PRIu64
-               ",\"journal_bytes\":%" PRIu64 ",\"index_bytes\":%" PRIu64
-               ",\"commit_bytes\":%" PRIu64 ",\"lag_sessions\":%" PRIu64 ",\"lag_bytes\":%" PRIu64
-               ",\"findings\":%" PRIu64 "}\n",
-               stats->sessions, stats->events, stats->indexed, stats->journal_bytes,
-               stats->index_bytes, stats->log_bytes, stats->lag_sessions, stats->lag_bytes,
-               stats->findings);
+        out_json("{\"store\":?,\"sessions\":#,\"events\":#,\"indexed_events\":#,\"journal_bytes\":#"
+                 ",\"index_bytes\":#,\"commit_bytes\":#,\"lag_sessions\":#,\"lag_bytes\":#,"
+                 "\"findings\":#}\n",
+                 annal_slice_of(annal_store_path(stats->store)), JSON_U64(stats->sessions),
+                 JSON_U64(stats->events), JSON_U64(stats->indexed), JSON_U64(stats->journal_bytes),
+                 JSON_U64(stats->index_bytes), JSON_U64(stats->log_bytes),
+                 JSON_U64(stats->lag_sessions), JSON_U64(stats->lag_bytes),
+                 JSON_U64(stats->findings));
         return;
     }
     print_line("store", annal_store_path(stats->store));

@@ -80,12 +80,10 @@ static void print_damage(const struct tailing *tailing, annal_slice session,
 {
     if (!tailing->args->json)
         return;
-    printf("{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"damage\":{\"offset\":%" PRIu64
-           ",\"length\":%" PRIu64 ",\"event_lost\":%s,\"what\":",
-           ANNAL_FMT(session), damage->seq, damage->offset, damage->length,
-           damage->event_lost ? "true" : "false");
-    out_json_string(annal_slice_of(damage->what));
-    fputs("}}\n", stdout);
+    out_json("{\"session_id\":\"#\",\"seq\":#,\"damage\":{\"offset\":#,\"length\":#,\"event_lost\":"
+             "#,\"what\":?}}\n",
+             session, JSON_U64(damage->seq), JSON_U64(damage->offset), JSON_U64(damage->length),
+             annal_slice_of(damage->event_lost ? "true" : "false"), annal_slice_of(damage->what));
 }
 
 /* Print the existing events; with --follow continue until the reader of the output is gone. Return

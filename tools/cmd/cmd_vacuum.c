@@ -21,10 +21,9 @@ static int print_one(void *arg, const annal_maintenance *what)
         vacuum->failed = true;
         say("vacuum database %s: %s", what->name, what->error->message);
     } else if (vacuum->args->json) {
-        fputs("{\"database\":", stdout);
-        out_json_string(annal_slice_of(what->name));
-        printf(",\"bytes_before\":%" PRIu64 ",\"bytes_after\":%" PRIu64 "}\n", what->bytes_before,
-               what->bytes_after);
+        out_json("{\"database\":?,\"bytes_before\":#,\"bytes_after\":#}\n",
+                 annal_slice_of(what->name), JSON_U64(what->bytes_before),
+                 JSON_U64(what->bytes_after));
     } else {
         printf("%s: %s, now %s%s\n", what->name, human_bytes(before, what->bytes_before),
                human_bytes(after, what->bytes_after),

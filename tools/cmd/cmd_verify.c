@@ -157,12 +157,9 @@ static void put_finding(struct worker *worker, const annal_finding *finding)
 {
     struct buf *text = &worker->outcome->text;
     if (worker->verify->args->json) {
-        must_printf(text,
-                    "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64 ",\"offset\":%" PRIu64
-                    ",\"length\":%" PRIu64 ",\"what\":",
-                    ANNAL_FMT(finding->session), finding->seq, finding->offset, finding->length);
-        must_quote(text, annal_slice_of(finding->what));
-        must_append_text(text, "}\n");
+        must_json(text, "{\"session_id\":\"#\",\"seq\":#,\"offset\":#,\"length\":#,\"what\":?}\n",
+                  finding->session, JSON_U64(finding->seq), JSON_U64(finding->offset),
+                  JSON_U64(finding->length), annal_slice_of(finding->what));
     } else {
         must_printf(text, "%.*s: event %" PRIu64 " at byte %" PRIu64 ": %s\n",
                     ANNAL_FMT(finding->session), finding->seq, finding->offset, finding->what);
@@ -461,11 +458,7 @@ static int found_damaged(void *arg, const char *name, bool users_write, const ch
                              : "the next query rebuilds it from the journals";
     verify->findings++;
     if (verify->args->json) {
-        printf("{\"database\":");
-        out_json_string(annal_slice_of(name));
-        printf(",\"what\":");
-        out_json_string(annal_slice_of(what));
-        printf("}\n");
+        out_json("{\"database\":?,\"what\":?}\n", annal_slice_of(name), annal_slice_of(what));
     } else {
         out_plain(annal_slice_of(name));
         printf(": damaged, %s: ", advice);
@@ -511,9 +504,9 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
             must_append_text(&text, "null");
         else
             must_quote(&text, annal_slice_of(finding->table));
-        must_printf(&text, ",\"remark\":%s,\"what\":", finding->remark ? "true" : "false");
-        must_quote(&text, annal_slice_of(finding->what));
-        must_printf(&text, "}\n");
+        must_json(&text, ",\"remark\":#,\"what\":?}\n",
+                  annal_slice_of(finding->remark ? "true" : "false"),
+                  annal_slice_of(finding->what));
     } else {
         must_printf(&text, "pack %s%s%s: %s%s\n", finding->pack,
                     finding->table == NULL ? "" : ", table ",
@@ -593,9 +586,8 @@ static void found_artifact(void *arg, const annal_artifact_info *info, const cha
     struct verify *verify = arg;
     verify->findings++;
     if (verify->args->json) {
-        printf("{\"session_id\":\"%s\",\"sha256\":\"%s\",\"what\":", info->session, info->sha256);
-        out_json_string(annal_slice_of(what));
-        printf("}\n");
+        out_json("{\"session_id\":\"#\",\"sha256\":\"#\",\"what\":?}\n",
+                 annal_slice_of(info->session), annal_slice_of(info->sha256), annal_slice_of(what));
     } else {
         printf("%s: artifact ", info->session);
         out_plain(annal_slice_of(what));
@@ -613,11 +605,7 @@ static int found_stray(void *arg, annal_slice name, const char *what)
             return 0; /* a second journal of a session is not reported here, but with the session */
     verify->findings++;
     if (verify->args->json) {
-        printf("{\"name\":");
-        out_json_string(name);
-        printf(",\"what\":");
-        out_json_string(annal_slice_of(what));
-        printf("}\n");
+        out_json("{\"name\":?,\"what\":?}\n", name, annal_slice_of(what));
     } else {
         out_plain(annal_slice_of(what));
         printf("\n");
@@ -658,9 +646,8 @@ static void found_source(void *arg, const char *name, const annal_error *why)
     struct buf *text = &sources->text;
     sources->findings++;
     if (verify->args->json) {
-        must_printf(text, "{\"source\":\"%s\",\"what\":", name);
-        must_quote(text, annal_slice_of(why->message));
-        must_append(text, "}\n", 2);
+        must_json(text, "{\"source\":\"#\",\"what\":?}\n", annal_slice_of(name),
+                  annal_slice_of(why->message));
     } else {
         (void)out_line(text, annal_slice_of(why->message));
         must_printf(text, "; if the log still exists, remove this file, and 'annal import "

@@ -61,10 +61,8 @@ static void print(const struct stale *stale, const annal_stale *told)
         printf("\n");
         return;
     }
-    printf("{\"session_id\":\"%.*s\",\"result\":\"%s\",\"reason\":", ANNAL_FMT(told->session),
-           result);
-    out_json_string(annal_slice_of(told->reason));
-    printf(",\"invocation_kind\":");
+    out_json("{\"session_id\":\"#\",\"result\":\"#\",\"reason\":?,\"invocation_kind\":",
+             told->session, annal_slice_of(result), annal_slice_of(told->reason));
     if (told->kind.len == 0)
         printf("null");
     else

@@ -210,13 +210,12 @@ static void print_proof(const struct taking *taking)
     uint64_t count = taking->staging.bundle.session_count;
     uint64_t there = count - taking->staging.added - taking->staging.extended;
     if (taking->args->json) {
-        fputs("{\"file\":", stdout);
-        out_json_string(annal_slice_of(taking->name));
-        printf(",\"sessions\":%" PRIu64 ",\"events\":%" PRIu64
-               ",\"artifacts\":%zu,\"added\":%" PRIu64 ",\"extended\":%" PRIu64
-               ",\"already_there\":%" PRIu64 ",\"missing_artifacts\":%" PRIu64,
-               count, taking->staging.events, taking->staging.bundle.artifact_count,
-               taking->staging.added, taking->staging.extended, there, taking->staging.missing);
+        out_json("{\"file\":?,\"sessions\":#,\"events\":#,\"artifacts\":#,\"added\":#,\"extended\":"
+                 "#,\"already_there\":#,\"missing_artifacts\":#",
+                 annal_slice_of(taking->name), JSON_U64(count), JSON_U64(taking->staging.events),
+                 JSON_U64(taking->staging.bundle.artifact_count), JSON_U64(taking->staging.added),
+                 JSON_U64(taking->staging.extended), JSON_U64(there),
+                 JSON_U64(taking->staging.missing));
         if (taking->staging.bundle.source_count > 0)
             printf(",\"sources\":%zu,\"sources_kept\":%" PRIu64,
                    taking->staging.bundle.source_count, taking->staging.sources_kept);

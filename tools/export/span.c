@@ -89,8 +89,7 @@ void span_begin(struct span *span, const char *what, annal_slice which)
         printf(",\"parentSpanId\":\"%s\"", parent);
     must_printf(&name, "%s%s", what, which.len > 0 ? " " : "");
     excerpt_line(&name, which, NAME_CHARS);
-    fputs(",\"name\":", stdout);
-    out_json_string(annal__buf_slice(&name));
+    out_json(",\"name\":?", annal__buf_slice(&name));
     annal__buf_done(&name);
     printf(",\"kind\":%d", span->kind);
     put_nanos("startTimeUnixNano", span->start_us);
@@ -108,8 +107,7 @@ void span_text(struct span *span, const char *key, annal_slice text)
     if (text.len == 0)
         return;
     put_key(span, key, "stringValue");
-    out_json_string(text);
-    fputs("}}", stdout);
+    out_json("?}}", text);
 }
 
 void span_raw(struct span *span, const char *key, annal_slice raw)
@@ -154,10 +152,8 @@ void span_status(const struct span *span, bool failed, annal_slice message)
     if (failed) {
         fputs("\"code\":2", stdout);
         excerpt_line(&line, message, MESSAGE_CHARS);
-        if (line.len > 0) {
-            fputs(",\"message\":", stdout);
-            out_json_string(annal__buf_slice(&line));
-        }
+        if (line.len > 0)
+            out_json(",\"message\":?", annal__buf_slice(&line));
     }
     fputc('}', stdout);
     annal__buf_done(&line);

@@ -140,9 +140,7 @@ static annal_status write_file(const char *path, const char *name, bool only_who
                                annal_error *err)
 {
     struct buf head = {0};
-    must_append_text(&head, "{\"file\":");
-    must_quote(&head, annal_slice_of(name));
-    must_append_text(&head, ",\"value\":");
+    must_json(&head, "{\"file\":?,\"value\":", annal_slice_of(name));
     annal_status status =
         directory_write_file(path, annal__buf_slice(&head), only_whole, lines, NULL, err);
     annal__buf_done(&head);

@@ -89,11 +89,8 @@ void file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at,
     /* reserve the space first, so that appending does not move the data that is read */
     must_reserve(bytes, len);
     must_append(bytes, bytes->ptr + *inout_at, len);
-    must_printf(bytes, "%s\"source_host\":", len > 1 ? "," : "");
-    must_quote(bytes, annal_slice_of(host));
-    must_printf(bytes, ",\"source_path\":");
-    must_quote(bytes, annal_slice_of(absolute != NULL ? absolute : path));
-    must_append_text(bytes, "}");
+    must_json(bytes, "#\"source_host\":?,\"source_path\":?}", annal_slice_of(len > 1 ? "," : ""),
+              annal_slice_of(host), annal_slice_of(absolute != NULL ? absolute : path));
     free(absolute);
     *inout_at = at;
     *inout_len = bytes->len - at;

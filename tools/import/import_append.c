@@ -441,18 +441,12 @@ int import_say_unknown(const struct import_report *report, const char *path, con
 static void put_unknown(struct buf *data, const struct import_job *job)
 {
     const char *slash = strrchr(job->path, '/');
-    must_append_text(data, "{\"importer\":");
-    must_quote(data, annal_slice_of(job->kind));
-    must_append_text(data, ",\"records\":[");
-    for (size_t i = 0; i < job->report.kind_count; i++) {
-        must_append_text(data, i > 0 ? "," : "");
-        must_quote(data, annal_slice_of(job->report.kinds[i]));
-    }
-    must_append_text(data, "],\"source\":{\"kind\":");
-    must_quote(data, annal_slice_of(job->kind));
-    must_append_text(data, ",\"file\":");
-    must_quote(data, annal_slice_of(slash != NULL ? slash + 1 : job->path));
-    must_append_text(data, "}}");
+    must_json(data, "{\"importer\":?,\"records\":[", annal_slice_of(job->kind));
+    for (size_t i = 0; i < job->report.kind_count; i++)
+        must_json(data, "#?", annal_slice_of(i > 0 ? "," : ""),
+                  annal_slice_of(job->report.kinds[i]));
+    must_json(data, "],\"source\":{\"kind\":?,\"file\":?}}", annal_slice_of(job->kind),
+              annal_slice_of(slash != NULL ? slash + 1 : job->path));
 }
 
 annal_status import_note_unknown(struct import_job *job, annal_error *err)

@@ -60,16 +60,12 @@ static void put_seconds(struct buf *out, struct timespec time)
 static void run_head(const struct run *run, const struct stat *info, const char *artifacts,
                      struct buf *out)
 {
-    must_append_text(out, "{\"run\":{\"id\":");
-    must_quote(out, annal_slice_of(run->name));
-    must_append_text(out, ",\"ctime\":");
+    must_json(out, "{\"run\":{\"id\":?,\"ctime\":", annal_slice_of(run->name));
     put_seconds(out, info->st_ctim);
     must_append_text(out, ",\"mtime\":");
     put_seconds(out, info->st_mtim);
-    if (artifacts != NULL) {
-        must_append_text(out, ",\"artifacts\":");
-        must_quote(out, annal_slice_of(artifacts));
-    }
+    if (artifacts != NULL)
+        must_json(out, ",\"artifacts\":?", annal_slice_of(artifacts));
     must_append_text(out, "},\"manifest\":");
 }
 
@@ -102,9 +98,7 @@ static void branch_head(const char *path, struct timespec changed, struct buf *o
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
     annal_slice stem = {name, strlen(name) - strlen(".json")};
-    must_append_text(out, "{\"file\":{\"stem\":");
-    must_quote(out, stem);
-    must_append_text(out, ",\"mtime\":");
+    must_json(out, "{\"file\":{\"stem\":?,\"mtime\":", stem);
     put_seconds(out, changed);
     must_append_text(out, "},\"branch\":");
 }

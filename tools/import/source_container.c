@@ -161,10 +161,9 @@ static void put_text(struct buf *line, const char *path, uint64_t part, annal_sl
 {
     static const char *const names[] = {"file", "type", "of"};
     annal__buf_clear(line);
-    for (int i = 0; i < 3; i++) {
-        must_printf(line, "%s\"%s\":", i > 0 ? "," : "{", names[i]);
-        must_quote(line, part_of_path(path, i));
-    }
+    for (int i = 0; i < 3; i++)
+        must_json(line, "#\"#\":?", annal_slice_of(i > 0 ? "," : "{"), annal_slice_of(names[i]),
+                  part_of_path(path, i));
     must_printf(line, ",\"part\":%" PRIu64 ",\"%s\":", part,
                 annal__json_is_utf8(text) ? "text" : "base64");
     if (annal__json_is_utf8(text)) {

@@ -392,22 +392,17 @@ static annal_status put_line(struct buf *out, const struct unchanged *unchanged,
                              const struct log_mark *mark, const struct import_options *options,
                              const struct importer *importer, const struct import_report *report)
 {
-    annal_status status = annal__buf_printf(
+    annal_status status = annal__json_put(
         out,
-        "\"key\":%" PRIu64 ",\"size\":%" PRIu64 ",\"inode\":%" PRIu64 ",\"hash\":%" PRIu64
-        ",\"mtime_ns\":%" PRId64 ",\"ctime_ns\":%" PRId64 ",\"importer\":%" PRIu64
-        ",\"container\":%d,\"lines\":%" PRIu64 ",\"imported\":%" PRIu64 ",\"blank\":%" PRIu64
-        ",\"duplicate\":%" PRIu64 ",\"kind\":",
-        annal__hash(mark->path, strlen(mark->path), 0), mark->size, mark->inode, mark->hash,
-        mark->mtime_ns, mark->ctime_ns, hash_importer(importer, options),
-        container_number(report->container), report->lines, report->imported, report->blank,
-        report->duplicate);
-    if (status >= 0)
-        status = annal__json_quote(out, annal_slice_of(importer->kind));
-    if (status >= 0)
-        status = annal__buf_printf(out, ",\"path\":");
-    if (status >= 0)
-        status = annal__json_quote(out, annal_slice_of(mark->path));
+        "\"key\":#,\"size\":#,\"inode\":#,\"hash\":#,\"mtime_ns\":#,\"ctime_ns\":#,\"importer\":#,"
+        "\"container\":#,\"lines\":#,\"imported\":#,\"blank\":#,\"duplicate\":#,\"kind\":?,"
+        "\"path\":?",
+        JSON_U64(annal__hash(mark->path, strlen(mark->path), 0)), JSON_U64(mark->size),
+        JSON_U64(mark->inode), JSON_U64(mark->hash), JSON_I64(mark->mtime_ns),
+        JSON_I64(mark->ctime_ns), JSON_U64(hash_importer(importer, options)),
+        JSON_I64(container_number(report->container)), JSON_U64(report->lines),
+        JSON_U64(report->imported), JSON_U64(report->blank), JSON_U64(report->duplicate),
+        annal_slice_of(importer->kind), annal_slice_of(mark->path));
     return status < 0 ? status : put_sessions(out, unchanged->store, report);
 }
 

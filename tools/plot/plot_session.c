@@ -93,10 +93,8 @@ static int print_happening(void *arg, const struct happening *what)
 static int print_session(const struct plot *plot, struct session *session)
 {
     annal_error err = {0};
-    fputs("{\"plot\":\"session\",\"session_id\":", stdout);
-    out_json_string(session->id);
-    printf(",\"events\":%" PRIu64 ",\"untimed_events\":%" PRIu64, session->events,
-           session->untimed);
+    out_json("{\"plot\":\"session\",\"session_id\":?,\"events\":#,\"untimed_events\":#",
+             session->id, JSON_U64(session->events), JSON_U64(session->untimed));
     if (session->events > 0) {
         fputs(",\"from\":\"", stdout);
         out_time(session->from_us);

@@ -65,10 +65,9 @@ static int name_sessions(struct report *report)
     else if (report->args->operand_count == 0)
         return 0;
     must_append_text(&report->sessions, "[");
-    for (size_t i = 0; exit_status == 0 && i < report->list.count; i++) {
-        must_append_text(&report->sessions, i == 0 ? "" : ",");
-        must_quote(&report->sessions, annal_slice_of(report->list.names[i].id));
-    }
+    for (size_t i = 0; exit_status == 0 && i < report->list.count; i++)
+        must_json(&report->sessions, "#?", annal_slice_of(i == 0 ? "" : ","),
+                  annal_slice_of(report->list.names[i].id));
     must_append_text(&report->sessions, "]");
     report->scope.sessions = annal__buf_slice(&report->sessions);
     return exit_status;

@@ -214,16 +214,12 @@ annal_status answer_event_json(struct buf *out, annal_slice session, const annal
 annal_status answer_damage_json(struct buf *out, annal_slice session, const annal_damage *damage)
 {
     size_t before = out->len;
-    annal_status status = annal__buf_printf(out,
-                                            "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64
-                                            ",\"damage\":{\"offset\":%" PRIu64
-                                            ",\"length\":%" PRIu64 ",\"event_lost\":%s,\"what\":",
-                                            ANNAL_FMT(session), damage->seq, damage->offset,
-                                            damage->length, damage->event_lost ? "true" : "false");
-    if (status >= 0)
-        status = annal__json_quote(out, annal_slice_of(damage->what));
-    if (status >= 0)
-        status = annal__buf_append(out, "}}", 2);
+    annal_status status = annal__json_put(
+        out,
+        "{\"session_id\":\"#\",\"seq\":#,\"damage\":{\"offset\":#,\"length\":#,\"event_lost\":#,"
+        "\"what\":?}}",
+        session, JSON_U64(damage->seq), JSON_U64(damage->offset), JSON_U64(damage->length),
+        annal_slice_of(damage->event_lost ? "true" : "false"), annal_slice_of(damage->what));
     if (status < 0)
         out->len = before;
     return status;

@@ -36,17 +36,9 @@ struct tables {
 static int put_table(void *arg, const struct schema_table *table)
 {
     struct tables *tables = arg;
-    annal_status status =
-        annal__buf_printf(tables->out, "%s{\"table\":", tables->count++ > 0 ? ",\n" : "");
-    if (status >= 0)
-        status = annal__json_quote(tables->out, table->name);
-    if (status >= 0)
-        status = annal__buf_append(tables->out, ",\"kind\":", 8);
-    if (status >= 0)
-        status = annal__json_quote(tables->out, table->kind);
-    return status < 0 ? status
-                      : annal__buf_printf(tables->out, ",\"columns\":[%.*s]}",
-                                          ANNAL_FMT(table->columns_json));
+    return annal__json_put(tables->out, "#{\"table\":?,\"kind\":?,\"columns\":[#]}",
+                           annal_slice_of(tables->count++ > 0 ? ",\n" : ""), table->name,
+                           table->kind, table->columns_json);
 }
 
 void ask_schema(struct serve *serve, struct request *request)
@@ -116,11 +108,7 @@ static void ask_in_zone(struct serve *serve, struct request *request, const char
             status = annal__buf_append(&body, i == 0 ? "," : "]", 1);
     }
     if (status >= 0)
-        status = annal__buf_append(&body, ",\"sql\":", 7);
-    if (status >= 0)
-        status = annal__json_quote(&body, annal_slice_of(sql));
-    if (status >= 0)
-        status = annal__buf_append(&body, "}", 1);
+        status = annal__json_put(&body, ",\"sql\":?}", annal_slice_of(sql));
     if (status >= 0)
         question_ask(serve, request, annal__buf_slice(&body), ZONED_MS);
     else
@@ -181,9 +169,9 @@ static annal_status put_part(struct buf *out, annal_slice text, bool marked, boo
         return ANNAL_OK;
     annal_status status = annal__buf_append(out, *begun ? ",[" : "[", *begun ? 2 : 1);
     *begun = true;
-    if (status >= 0)
-        status = annal__json_quote(out, text);
-    return status < 0 ? status : annal__buf_printf(out, ",%s]", marked ? "true" : "false");
+    return status < 0
+               ? status
+               : annal__json_put(out, "?,#]", text, annal_slice_of(marked ? "true" : "false"));
 }
 
 /* Print the text as [["the text ",false],["found",true],…]; true marks a found word. So no markup
@@ -208,19 +196,12 @@ static int put_hit(void *arg, const annal_search_hit *hit)
     struct hits *hits = arg;
     char time[ANNAL_TIME_BYTES];
     annal_time_format(hit->ts_us, time);
-    annal_status status = annal__buf_printf(hits->out,
-                                            "%s{\"session\":\"%.*s\",\"seq\":%" PRIu64
-                                            ",\"time\":\"%s\",\"type\":\"%.*s\",\"role\":",
-                                            hits->count++ > 0 ? ",\n" : "", ANNAL_FMT(hit->session),
-                                            hit->seq, time, ANNAL_FMT(hit->type));
-    if (status >= 0)
-        status = annal__json_quote(hits->out, hit->role);
-    if (status >= 0)
-        status = annal__buf_append(hits->out, ",\"tool\":", 8);
-    if (status >= 0)
-        status = annal__json_quote(hits->out, hit->tool);
-    if (status >= 0)
-        status = annal__buf_append(hits->out, ",\"snippet\":", 11);
+    annal_status status =
+        annal__json_put(hits->out,
+                        "#{\"session\":\"#\",\"seq\":#,\"time\":\"#\",\"type\":\"#\",\"role\":?,"
+                        "\"tool\":?,\"snippet\":",
+                        annal_slice_of(hits->count++ > 0 ? ",\n" : ""), hit->session,
+                        JSON_U64(hit->seq), annal_slice_of(time), hit->type, hit->role, hit->tool);
     if (status >= 0)
         status = put_snippet(hits->out, hit->snippet);
     return status < 0 ? status : annal__buf_append(hits->out, "}", 1);

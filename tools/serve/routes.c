@@ -44,13 +44,12 @@ static void info_get(struct serve *serve, struct request *request)
     char now[ANNAL_TIME_BYTES];
     struct buf *out = &request->answer;
     annal_time_format(annal__system_clock.wall_us(NULL), now);
-    annal_status status = annal__buf_printf(out, "{\"version\":\"%s\",\"store\":", annal_version());
-    if (status >= 0)
-        status = annal__json_quote(out, annal_slice_of(annal_store_path(serve->store)));
-    if (status >= 0)
-        status = annal__buf_printf(
-            out, ",\"read_only\":%s,\"rights\":\"%s\",\"now\":\"%s\",\"unread\":",
-            serve->read_only ? "true" : "false", serve->read_only ? "read" : request->right, now);
+    annal_status status = annal__json_put(
+        out,
+        "{\"version\":\"#\",\"store\":?,\"read_only\":#,\"rights\":\"#\",\"now\":\"#\",\"unread\":",
+        annal_slice_of(annal_version()), annal_slice_of(annal_store_path(serve->store)),
+        annal_slice_of(serve->read_only ? "true" : "false"),
+        annal_slice_of(serve->read_only ? "read" : request->right), annal_slice_of(now));
     if (status >= 0)
         status = filler_json(serve->filler, out);
     if (status >= 0)

@@ -377,12 +377,9 @@ static annal_status put_json_answer(struct buf *out, const struct taking *taking
 {
     if (taking->rejected == 0)
         return annal__buf_append(out, "{}", 2);
-    annal_status status =
-        annal__buf_printf(out, "{\"partialSuccess\":{\"%s\":\"%" PRIu64 "\",\"errorMessage\":",
-                          signals[taking->signal].rejected, taking->rejected);
-    if (status >= 0)
-        status = annal__json_quote(out, annal_slice_of(taking->why.message));
-    return status < 0 ? status : annal__buf_append(out, "}}", 2);
+    return annal__json_put(out, "{\"partialSuccess\":{\"#\":\"#\",\"errorMessage\":?}}",
+                           annal_slice_of(signals[taking->signal].rejected),
+                           JSON_U64(taking->rejected), annal_slice_of(taking->why.message));
 }
 
 static void answer_export(struct request *request, const struct taking *taking, bool wire)

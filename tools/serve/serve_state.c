@@ -88,9 +88,7 @@ static int put_table(void *arg, const annal_row *row)
     annal_slice name = row->values[0].bytes;
     annal_status status = tables->count++ > 0 ? annal__buf_append(tables->out, ",\n", 2) : ANNAL_OK;
     if (status >= 0)
-        status = annal__json_quote(tables->out, name);
-    if (status >= 0)
-        status = annal__buf_append(tables->out, ":", 1);
+        status = annal__json_put(tables->out, "?:", name);
     return status < 0 ? status : put_rows(tables, name);
 }
 

@@ -22,13 +22,9 @@ static int add_source(void *arg, const annal_row *row)
     unread->bytes += (uint64_t)row->values[1].integer;
     if (unread->sources++ >= LISTED)
         return 0;
-    annal_status status =
-        annal__buf_printf(unread->out, "%s{\"path\":", unread->sources > 1 ? "," : "");
-    if (status >= 0)
-        status = annal__json_quote(unread->out, row->values[0].bytes);
-    return status < 0 ? status
-                      : annal__buf_printf(unread->out, ",\"bytes\":%" PRId64 ",\"since\":\"%.*s\"}",
-                                          row->values[1].integer, ANNAL_FMT(row->values[2].bytes));
+    return annal__json_put(unread->out, "#{\"path\":?,\"bytes\":#,\"since\":\"#\"}",
+                           annal_slice_of(unread->sources > 1 ? "," : ""), row->values[0].bytes,
+                           JSON_I64(row->values[1].integer), row->values[2].bytes);
 }
 
 void serve_watch_get(struct serve *serve, struct request *request)

@@ -187,9 +187,7 @@ static bool print(struct following *following, const struct followed *session, s
         say_not_ours(following, held->sent.stream_seq);
         return true;
     }
-    fputs("{\"store\":", stdout);
-    out_json_string((annal_slice){session->name, store});
-    putchar(',');
+    out_json("{\"store\":?,", (annal_slice){session->name, store});
     /* the text without its opening brace, which was printed with the name of the store */
     fwrite(text->ptr + 1, 1, text->len - 1, stdout);
     putchar('\n');

@@ -471,10 +471,8 @@ static void print_done(const struct pull *pull)
     const struct staging *staging = &pull->staging;
     uint64_t sessions = staging->bundle.session_count + pull->there;
     if (pull->options->json) {
-        fputs("{\"session_id\":", stdout);
-        out_json_string(annal_slice_of(pull->options->session));
-        fputs(",\"store\":", stdout);
-        out_json_string(annal_slice_of(origin->store));
+        out_json("{\"session_id\":?,\"store\":?", annal_slice_of(pull->options->session),
+                 annal_slice_of(origin->store));
         printf(",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"sessions\":%" PRIu64
                ",\"events\":%" PRIu64 ",\"added\":%" PRIu64 ",\"extended\":%" PRIu64
                ",\"already_there\":%" PRIu64 ",\"missing_artifacts\":%" PRIu64 "}\n",

@@ -97,8 +97,7 @@ static void print_json(struct ship *ship, int64_t now_us)
 {
     const struct counts counts = count_both(ship);
     int64_t end_us = ship->shipped_us != 0 ? ship->shipped_us : now_us;
-    printf("{\"store\":");
-    out_json_string(annal_slice_of(ship->options->target.store));
+    out_json("{\"store\":?", annal_slice_of(ship->options->target.store));
     printf(",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"batches\":%" PRIu64
            ",\"seconds\":%.3f,\"sessions\":%" PRIu64 ",\"sessions_stopped\":%" PRIu64
            ",\"events_behind\":%" PRIu64 ",\"seconds_behind\":%.3f,\"rows_behind\":%" PRIu64

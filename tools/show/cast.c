@@ -29,9 +29,9 @@ int cast_begin(struct cast *cast, const char *path, annal_slice title)
     int exit_status = target_begin(&cast->target, path);
     if (exit_status != 0)
         return exit_status;
-    printf("{\"version\":2,\"width\":%d,\"height\":%d,\"title\":", CAST_COLUMNS, CAST_ROWS);
-    out_json_string(title);
-    fputs(",\"env\":{\"TERM\":\"xterm-256color\"}}\n", stdout);
+    out_json("{\"version\":2,\"width\":#,\"height\":#,\"title\":?,\"env\":{\"TERM\":\"xterm-"
+             "256color\"}}\n",
+             JSON_I64(CAST_COLUMNS), JSON_I64(CAST_ROWS), title);
     cast->open = true;
     out_capture(&cast->text);
     return 0;

@@ -27,9 +27,7 @@ static annal_status add_members(struct buf *out, const annal_change *change, con
         if (begun)
             status = annal__buf_append(out, ",", 1);
         if (status >= 0)
-            status = annal__json_quote(out, change->columns[i]);
-        if (status >= 0)
-            status = annal__buf_append(out, ":", 1);
+            status = annal__json_put(out, "?:", change->columns[i]);
         if (status >= 0)
             status = annal__state_value_json(&row[i], append, out, err);
         begun = true;
@@ -45,11 +43,9 @@ annal_status change_json(struct buf *out, const annal_change *change, annal_erro
                                         [ANNAL_ROW_UPDATED] = "updated",
                                         [ANNAL_ROW_DELETED] = "deleted"};
     const annal_value *key = change->after != NULL ? change->after : change->before;
-    annal_status status = annal__buf_append(out, "{\"table\":", 9);
-    if (status >= 0)
-        status = annal__json_quote(out, change->table);
-    if (status >= 0)
-        status = annal__buf_printf(out, ",\"change\":\"%s\",\"key\":", names[change->kind]);
+    annal_status status =
+        annal__json_put(out, "{\"table\":?,\"change\":\"#\",\"key\":", change->table,
+                        annal_slice_of(names[change->kind]));
     if (status >= 0)
         status = add_members(out, change, key, OF_KEY, err);
     if (status >= 0)

@@ -293,9 +293,7 @@ static int json_call(void *arg, const annal_row *row)
     fputs(r->items++ > 0 ? ",{" : "{", stdout);
     rows_print_members(row);
     read_arguments(r, (uint64_t)row->values[1].integer, &input);
-    fputs(",\"input\":", stdout);
-    out_json_string(annal__buf_slice(&input));
-    fputc('}', stdout);
+    out_json(",\"input\":?}", annal__buf_slice(&input));
     annal__buf_done(&input);
     return 0;
 }
@@ -318,9 +316,7 @@ static void json_said(const char *name, const struct said *said)
     }
     printf("{\"seq\":%" PRIu64 ",\"timestamp\":\"", said->seq);
     out_time(said->ts_us);
-    fputs("\",\"text\":", stdout);
-    out_json_string(annal__buf_slice(&said->text));
-    fputc('}', stdout);
+    out_json("\",\"text\":?}", annal__buf_slice(&said->text));
 }
 
 static void json_head(const struct recovery *r)
@@ -344,12 +340,11 @@ static void json_head(const struct recovery *r)
         out_json_string(annal_slice_of(r->unwritten));
     fputs(",\"pid\":", stdout);
     printf(r->owner_known ? "%" PRIu32 : "null", r->pid);
-    printf(",\"indexed_seq\":%" PRIu64 ",\"indexed_bytes\":%" PRIu64 ",\"status\":",
-           r->lag.indexed_seq, r->lag.indexed_bytes);
-    out_json_string(annal_slice_of(r->status));
-    printf(",\"snapshot_seq\":%" PRIu64 ",\"events_after_snapshot\":%" PRIu64
-           ",\"damaged\":%" PRIu64,
-           r->replay.snapshot_seq, r->replay.folded, r->replay.damaged);
+    out_json(",\"indexed_seq\":#,\"indexed_bytes\":#,\"status\":?,\"snapshot_seq\":#,\"events_"
+             "after_snapshot\":#,\"damaged\":#",
+             JSON_U64(r->lag.indexed_seq), JSON_U64(r->lag.indexed_bytes),
+             annal_slice_of(r->status), JSON_U64(r->replay.snapshot_seq),
+             JSON_U64(r->replay.folded), JSON_U64(r->replay.damaged));
 }
 
 static int print_json(struct recovery *r)
@@ -366,10 +361,8 @@ static int print_json(struct recovery *r)
     json_said("last_user_message", &r->user);
     json_said("last_assistant_message", &r->assistant);
     fputs(",\"next\":[", stdout);
-    for (int i = 0; i < advice.count; i++) {
-        fputs(i > 0 ? "," : "", stdout);
-        out_json_string(annal_slice_of(advice.lines[i]));
-    }
+    for (int i = 0; i < advice.count; i++)
+        out_json("#?", annal_slice_of(i > 0 ? "," : ""), annal_slice_of(advice.lines[i]));
     fputs("]}\n", stdout);
     return status < 0 ? fail_error(&r->err) : EXIT_DONE;
 }

@@ -15,9 +15,7 @@ static void print_hex(const uint8_t *hash)
 
 static void print_json(annal_slice session, const uint8_t *hash, uint64_t seq)
 {
-    fputs("{\"session_id\":", stdout);
-    out_json_string(session);
-    printf(",\"seq\":%" PRIu64 ",\"hash\":\"", seq);
+    out_json("{\"session_id\":?,\"seq\":#,\"hash\":\"", session, JSON_U64(seq));
     print_hex(hash);
     fputc('"', stdout);
 }
@@ -52,11 +50,8 @@ static void print_finding(void *arg, const annal_replay_finding *finding)
                finding->what);
         return;
     }
-    fputs("{\"session_id\":", stdout);
-    out_json_string(finding->session);
-    printf(",\"seq\":%" PRIu64 ",\"problem\":", finding->seq);
-    out_json_string(annal_slice_of(finding->what));
-    fputs("}\n", stdout);
+    out_json("{\"session_id\":?,\"seq\":#,\"problem\":?}\n", finding->session,
+             JSON_U64(finding->seq), annal_slice_of(finding->what));
 }
 
 static int show_progress(void *arg, uint64_t seq, uint64_t last_seq)

@@ -19,15 +19,10 @@ static int add_column(void *arg, const annal_row *row)
     annal_slice name = row->values[0].bytes;
     annal_status status =
         annal__buf_printf(&schema->names, "%s%.*s", first ? "" : ", ", ANNAL_FMT(name));
-    if (status >= 0)
-        status = annal__buf_printf(&schema->json, "%s{\"name\":", first ? "" : ",");
-    if (status >= 0)
-        status = annal__json_quote(&schema->json, name);
-    if (status >= 0)
-        status = annal__buf_printf(&schema->json, ",\"type\":");
-    if (status >= 0)
-        status = annal__json_quote(&schema->json, row->values[1].bytes);
-    return status < 0 ? status : annal__buf_append(&schema->json, "}", 1);
+    return status < 0
+               ? status
+               : annal__json_put(&schema->json, "#{\"name\":?,\"type\":?}",
+                                 annal_slice_of(first ? "" : ","), name, row->values[1].bytes);
 }
 
 /* Read the columns of one table, whose row has database, name and kind, and pass it to fn. */

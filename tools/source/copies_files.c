@@ -30,10 +30,9 @@ annal_status copies_files_head(struct copies_text *text, annal_error *err)
 static void put_file(struct buf *line, const char *name, const struct stat *st, annal_slice bytes)
 {
     bool is_text = annal__json_is_utf8(bytes);
-    must_quote(line, annal_slice_of(name));
-    must_printf(line,
-                "\t{\"mode\":%u,\"mtime_ns\":%" PRId64 ",\"%s\":", (unsigned)st->st_mode & 07777,
-                copies_file_ns(st->st_mtim), is_text ? "text" : "base64");
+    must_json(line, "?\t{\"mode\":#,\"mtime_ns\":#,\"#\":", annal_slice_of(name),
+              JSON_U64((unsigned)st->st_mode & 07777), JSON_I64(copies_file_ns(st->st_mtim)),
+              annal_slice_of(is_text ? "text" : "base64"));
     if (is_text) {
         must_quote(line, bytes);
     } else {

@@ -85,11 +85,9 @@ static void write_info(struct taking *taking, uint64_t generation, uint64_t dept
     const struct copies_log *log = taking->log;
     struct buf *info = &taking->info;
     annal__buf_clear(info);
-    must_append_text(info, "{\"path\":");
-    must_quote(info, annal_slice_of(log->path));
-    must_printf(info,
-                ",\"kind\":\"%s\",\"generation\":%" PRIu64 ",\"depth\":%" PRIu64 ",\"sessions\":[",
-                log->kind, generation, depth);
+    must_json(info, "{\"path\":?,\"kind\":\"#\",\"generation\":#,\"depth\":#,\"sessions\":[",
+              annal_slice_of(log->path), annal_slice_of(log->kind), JSON_U64(generation),
+              JSON_U64(depth));
     for (size_t i = 0;
          i < log->session_count && info->len < COPIES_INFO_MAX - ANNAL_SESSION_ID_BYTES_MAX - 8;
          i++)

@@ -446,9 +446,8 @@ static int check_attachment(void *arg, const annal_row *row)
     else if (fault != NULL)
         checking->exit_status = EXIT_REFUSED;
     if (checking->call->args->json) {
-        printf("{\"path\":");
-        out_json_string(values[0].bytes);
-        printf(",\"bytes\":%" PRId64 ",\"state\":\"%s\"}\n", values[2].integer, did);
+        out_json("{\"path\":?,\"bytes\":#,\"state\":\"#\"}\n", values[0].bytes,
+                 JSON_I64(values[2].integer), annal_slice_of(did));
     } else {
         out_plain(values[0].bytes);
         printf(": %s\n", did);

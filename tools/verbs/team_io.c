@@ -225,8 +225,8 @@ static int keep_source(struct import *import)
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import->team)};
     struct import known = {0};
     int exit_status = verbs_team_rows(import->call, there, &param, 1, keep_known, &known);
-    must_append_text(&import->source, "{\"file\":");
-    must_quote(&import->source, annal_slice_of(name == NULL ? import->path : name + 1));
+    must_json(&import->source, "{\"file\":?",
+              annal_slice_of(name == NULL ? import->path : name + 1));
     if (exit_status != 0)
         return exit_status;
     if (known.teams == 0) {
@@ -245,13 +245,11 @@ static void print_import(const struct import *import)
 {
     uint64_t skipped = import->there - import->messages;
     if (import->call->args->json) {
-        printf("{\"file\":");
-        out_json_string(annal_slice_of(import->path));
-        printf(",\"team_id\":");
-        out_json_string(annal_slice_of(import->team));
-        printf(",\"teams\":%" PRIu64 ",\"skipped_teams\":%" PRIu64 ",\"messages\":%" PRIu64
-               ",\"skipped_messages\":%" PRIu64 ",\"reads\":%" PRIu64 "}\n",
-               import->teams, 1 - import->teams, import->messages, skipped, import->reads);
+        out_json("{\"file\":?,\"team_id\":?,\"teams\":#,\"skipped_teams\":#,\"messages\":#,"
+                 "\"skipped_messages\":#,\"reads\":#}\n",
+                 annal_slice_of(import->path), annal_slice_of(import->team),
+                 JSON_U64(import->teams), JSON_U64(1 - import->teams), JSON_U64(import->messages),
+                 JSON_U64(skipped), JSON_U64(import->reads));
         return;
     }
     printf("team %s%s: %" PRIu64 " new message%s, %" PRIu64 " already in the store\n", import->team,

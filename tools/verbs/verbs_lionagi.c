@@ -70,9 +70,7 @@ static annal_status register_class(struct verb_call *call, const char *class, an
                   &asked, note_row, &known, err);
     if (status < 0 || known)
         return status;
-    must_append_text(&data, "{\"lion_class\":");
-    must_quote(&data, annal_slice_of(class));
-    must_append_text(&data, "}");
+    must_json(&data, "{\"lion_class\":?}", annal_slice_of(class));
     status = annal_writer_open(call->store, ANNAL_SLICE("_state"), NULL, &writer, err);
     if (status >= 0) {
         const annal_draft draft = {.type = ANNAL_SLICE("message_type.registered"),

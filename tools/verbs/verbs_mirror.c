@@ -14,9 +14,8 @@ static int print_file(void *arg, const annal_mirror_file *file)
     const struct verb_call *call = arg;
     if (!call->args->json)
         return 0;
-    printf("{\"%s\":", file->deleted ? "deleted" : "written");
-    out_json_string(annal_slice_of(file->path));
-    printf("}\n");
+    out_json("{\"#\":?}\n", annal_slice_of(file->deleted ? "deleted" : "written"),
+             annal_slice_of(file->path));
     return 0;
 }
 

@@ -136,10 +136,8 @@ static void set_recipients(struct verb_call *call)
                 name = (annal_slice){name.ptr + 1, name.len - 1};
             while (name.len > 0 && name.ptr[name.len - 1] == ' ')
                 name.len--;
-            if (name.len > 0) {
-                must_append_text(&list, list.len > 1 ? "," : "");
-                must_quote(&list, name);
-            }
+            if (name.len > 0)
+                must_json(&list, "#?", annal_slice_of(list.len > 1 ? "," : ""), name);
             word += len + (word[len] == ',' ? 1 : 0);
         }
     }

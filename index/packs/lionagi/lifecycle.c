@@ -143,10 +143,9 @@ static annal_status write_transition(const struct stale *stale, const struct qui
 static annal_status write_record(const struct stale *stale, const struct quiet *quiet, uint64_t seq,
                                  const char *why, struct buf *out)
 {
-    annal_status status = annal__buf_printf(
-        out, "{\"action\":\"transition\",\"target_id\":\"%s\",\"actor\":", quiet->session);
-    if (status >= 0)
-        status = annal__json_quote(out, stale->actor);
+    annal_status status =
+        annal__json_put(out, "{\"action\":\"transition\",\"target_id\":\"#\",\"actor\":?",
+                        annal_slice_of(quiet->session), stale->actor);
     if (status >= 0)
         status = annal__buf_printf(
             out, ",\"details\":{\"to\":\"failed\",\"seq\":%" PRIu64 ",\"why\":\"%s\"}}", seq, why);
