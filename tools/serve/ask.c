@@ -217,12 +217,11 @@ static int put_session(void *arg, const annal_search_session *found)
     for (size_t i = 0; status >= 0 && i < found->place_count; i++)
         status = (annal_status)put_hit(hits, &found->places[i]);
     if (status >= 0)
-        status = annal__buf_printf(
-            &hits->sessions,
-            "%s{\"session\":\"%.*s\",\"time\":\"%s\",\"events\":%" PRIu64
-            ",\"score\":%.6g,\"why\":",
-            hits->sessions.len > 0 ? ",\n" : "", ANNAL_FMT(found->session), time, found->events,
-            found->score);
+        status = annal__buf_printf(&hits->sessions,
+                                   "%s{\"session\":\"%.*s\",\"time\":\"%s\",\"events\":%" PRIu64
+                                   ",\"score\":%.6g,\"why\":",
+                                   hits->sessions.len > 0 ? ",\n" : "", ANNAL_FMT(found->session),
+                                   time, found->events, found->score);
     if (status >= 0)
         status = annal__json_quote(&hits->sessions, found->why);
     return status < 0 ? status : annal__buf_append(&hits->sessions, "}", 1);
@@ -290,10 +289,10 @@ void ask_search(struct serve *serve, struct request *request)
         annal_lag lag = {0};
         annal_status status = annal__buf_append(&request->answer, "{\"hits\":[", 9);
         if (status >= 0)
-            status = order == ORDER_BEST
-                         ? annal_search_sessions(serve->index, &options, put_session, &hits, &lag,
-                                                 &err)
-                         : annal_search(serve->index, &options, put_hit, &hits, &lag, &err);
+            status =
+                order == ORDER_BEST
+                    ? annal_search_sessions(serve->index, &options, put_session, &hits, &lag, &err)
+                    : annal_search(serve->index, &options, put_hit, &hits, &lag, &err);
         if (status >= 0)
             status = annal__buf_printf(&request->answer, "],\"sessions\":[%.*s]",
                                        ANNAL_FMT(annal__buf_slice(&hits.sessions)));
