@@ -29,7 +29,8 @@
 
 struct import_json;
 
-/* Add the functions to db, but json_each(). Returns NULL if memory ran out. Close db before you free the result. */
+/* Add the functions to db, but json_each(). Returns NULL if memory ran out. Close db before you
+ * free the result. */
 struct import_json *annal__import_json_new(sqlite3 *db);
 void annal__import_json_free(struct import_json *json);
 

@@ -6,8 +6,8 @@
  * (1) Stems. The endings of English are appended to the stem; FTS5's own tokenizer `porter` says
  *     which of these words have the stem of the word that was typed.
  * (2) Typing errors. All words at one error from the word are composed and sorted, some hundred; a
- *     walk through the words of the index, which are sorted, too, skips from one to the next that is
- *     not smaller. So it reads few words, however many the index contains.
+ *     walk through the words of the index, which are sorted, too, skips from one to the next that
+ *     is not smaller. So it reads few words, however many the index contains.
  */
 #include "index/search/search_forms.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms in which the texts may contain a word that a user types: others of the same stem, longer
- * ones with the same begin, and those that differ by a typing error. */
+/* The forms in which the texts may contain a word that a user types: others of the same stem,
+ * longer ones with the same begin, and those that differ by a typing error. */
 #ifndef INDEX_SEARCH_SEARCH_FORMS_H
 #define INDEX_SEARCH_SEARCH_FORMS_H
 
@@ -33,12 +33,12 @@ int annal__search_forms_of_stem(struct search_forms *forms, annal_slice word, se
 int annal__search_forms_of_begin(struct search_forms *forms, annal_slice begin, size_t most,
                                  search_form_fn fn, void *arg);
 
-/* Call fn for the words of the texts that differ from a word by one typing error: a letter too many,
- * too few, or wrong, or two letters in the wrong order. */
+/* Call fn for the words of the texts that differ from a word by one typing error: a letter too
+ * many, too few, or wrong, or two letters in the wrong order. */
 int annal__search_forms_of_error(struct search_forms *forms, annal_slice word, search_form_fn fn,
                                  void *arg);
 
-/* Return whether a word is so common in English that a search for it finds nothing in particular. */
+/* Return whether a word is so common in English that it says nothing about a session. */
 bool annal__search_forms_is_common(annal_slice word);
 
 #endif

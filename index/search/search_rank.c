@@ -6,13 +6,14 @@
  *     which session, kind and size the event is (search_id.h), so the lists alone decide the order;
  *     rows and texts are read only for the places that are shown.
  * (2) The score of a session is BM25 over sessions, where the frequency of a term is the number of
- *     events that contain it, plus the score of its best event: the weights of the terms in it, less
- *     for a long text. Both factors were chosen by tests/bench/recall.py.
+ *     events that contain it, plus the score of its best event: the weights of the terms in it,
+ *     less for a long text. Both factors were chosen by tests/bench/recall.py.
  * (3) At most ROWS_MAX ids are read, divided among the terms. A list that is cut short consists of
  *     the latest ids; the weight of its term follows from how dense the list is. So the time of a
- *     search does not grow with the store, and a word that is everywhere costs as much as any other.
- * (4) An expression of several tokens, a phrase, is read only if one of them has a list that was not
- *     cut short: FTS5 compares the positions of all tokens.
+ *     search does not grow with the store, and a word that is everywhere costs as much as any
+ *     other.
+ * (4) An expression of several tokens, a phrase, is read only if one of them has a list that was
+ *     not cut short: FTS5 compares the positions of all tokens.
  */
 #include "index/db/db.h"
 #include "index/search/search_ask.h"

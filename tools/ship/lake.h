@@ -231,8 +231,8 @@ struct lake_piece {
     annal_session_info info;
 };
 
-/* The entries of sessions (lake_history.c): write the header of a journal into an entry, and read it;
- * note the file of an entry; find the history of a session, NULL if no manifest names it. */
+/* The entries of sessions (lake_history.c): write the header of a journal into an entry, and read
+ * it; note the file of an entry; find the history of a session, NULL if no manifest names it. */
 annal_status lake_print_header(const annal_session_info *info, struct buf *out);
 bool lake_take_header(struct outside *line, annal_session_info *out);
 annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,

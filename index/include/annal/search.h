@@ -119,9 +119,9 @@ typedef int (*annal_search_session_fn)(void *arg, const annal_search_session *fo
  * judged as a whole and by its best event, by BM25. Words count the more, the fewer sessions and
  * events contain them; common English words such as "the" count only if there are no others. A word
  * stands for all words of its stem (migrate, migrated), and, if no event contains it, for words
- * that differ by one typing error. A name such as get_user_id, getUserId or src/table.py is found as a
- * whole and, with less weight, by its parts; an entry of several words adds to the score where it
- * occurs as a phrase. Later sessions and preferred ones weigh a little more.
+ * that differ by one typing error. A name such as get_user_id, getUserId or src/table.py is found
+ * as a whole and, with less weight, by its parts; an entry of several words adds to the score where
+ * it occurs as a phrase. Later sessions and preferred ones weigh a little more.
  *
  * options->expression and order are not used. The time does not grow with the store beyond a limit:
  * of a word that occurs very often, the events that were indexed last count.
