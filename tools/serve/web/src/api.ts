@@ -95,6 +95,11 @@ export interface Hit {
   snippet: [string, boolean][];
 }
 
+export interface Found {
+  hits: Hit[];
+  sessions: { session: string; events: number; why: string }[];
+}
+
 export interface Info {
   version: string;
   store: string;
@@ -305,8 +310,14 @@ export class Server implements Source {
     return this.get(`${path(id)}/events/${seq}/proof`);
   }
 
-  async search(q: string, session: string | undefined, limit: number, signal?: AbortSignal): Promise<Hit[]> {
-    return (await this.get<{ hits: Hit[] }>('/search', { q, session, limit }, signal)).hits;
+  /* The best sessions, and the best events of each. */
+  search(q: string, limit: number, signal?: AbortSignal): Promise<Found> {
+    return this.get('/search', { q, limit }, signal);
+  }
+
+  /* The events of a session that contain every word. */
+  async searchIn(session: string, q: string, limit: number, signal?: AbortSignal): Promise<Hit[]> {
+    return (await this.get<Found>('/search', { q, session, limit, order: 'events' }, signal)).hits;
   }
 
   /* Tokens and costs of days from `since` to before `until`, both YYYY-MM-DD in the browser's time zone. */

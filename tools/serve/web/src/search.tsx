@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search results with marked words; each links to its event. */
-import { useEffect, useState } from 'preact/hooks';
-import type { Hit } from './api';
+import { useEffect } from 'preact/hooks';
+import type { Found, Hit } from './api';
 import * as format from './format';
 import { link, type Route } from './route';
 import { costText } from './sessions';
 import { Agent, Ago, Empty, Failure, useAnswer, useApp, useLater } from './ui';
 
-const MOST_HITS = 100;
+const MOST_HITS = 100; /* of a session */
+const MOST_SESSIONS = 30;
 const SLOW_MS = 1500;
-const SHOWN = 3; /* places of a session, until the user asks for more */
 
 /* While one types, the last word may be the begin of a word; in quotes, or before a space, it is whole. */
 export const begun = (q: string): string =>
@@ -50,47 +50,48 @@ export function HitRow({ hit }: { hit: Hit }) {
   );
 }
 
-/* The places of a session, the best first. */
-function SessionHits({ hits, title }: { hits: Hit[]; title: string | undefined }) {
-  const [whole, setWhole] = useState(false);
-  const shown = whole ? hits : hits.slice(0, SHOWN);
+/* A session, why it was found, and its best places. */
+function SessionHits({ found, hits, title, q }: { found: Found['sessions'][0]; hits: Hit[]; title?: string; q: string }) {
+  const more = found.events - hits.length;
   return (
     <section class="session-hits">
       <h3 dir="auto">
-        <a href={link('s', hits[0]!.session)}>{title ?? '…'}</a>
-        <span class="total">{format.count(hits.length)}</span>
+        <a href={link('s', found.session)}>{title ?? '…'}</a>
       </h3>
+      <p class="hit-facts">{found.why}</p>
       <ul class="hits">
-        {shown.map((hit) => (
+        {hits.map((hit) => (
           <HitRow hit={hit} />
         ))}
       </ul>
-      {hits.length > shown.length && (
-        <button class="link" onClick={() => setWhole(true)}>
-          {format.count(hits.length - shown.length)} more in this session
-        </button>
+      {more > 0 && (
+        <a href={link('search', '', { q, session: found.session })}>{format.count(more)} more in this session</a>
       )}
     </section>
   );
-}
-
-function bySession(hits: Hit[]): Hit[][] {
-  const found = new Map<string, Hit[]>();
-  for (const hit of hits) found.set(hit.session, [...(found.get(hit.session) ?? []), hit]);
-  return [...found.values()];
 }
 
 export function Search({ route }: { route: Route }) {
   const { server } = useApp();
   const q = (route.query.get('q') ?? '').trim();
   const session = route.query.get('session') ?? undefined;
-  const events = useAnswer(q ? (signal) => server!.search(begun(q), session, MOST_HITS, signal) : null, [q, session]);
+  const events = useAnswer(
+    q
+      ? async (signal) =>
+          session
+            ? { hits: await server!.searchIn(session, begun(q), MOST_HITS, signal), sessions: [] }
+            : server!.search(begun(q), MOST_SESSIONS, signal)
+      : null,
+    [q, session],
+  );
   const sessions = useAnswer(q && !session ? (signal) => server!.sessions({ q, limit: 8 }, signal) : null, [
     q,
     session,
   ]);
   const titles = useAnswer(
-    events.value?.length ? (signal) => server!.titles(events.value!.map((hit) => hit.session), signal) : null,
+    events.value?.sessions.length
+      ? (signal) => server!.titles(events.value!.sessions.map((one) => one.session), signal)
+      : null,
     [events.value],
   );
   const slow = useLater(events.busy, SLOW_MS) && events.busy;
@@ -111,7 +112,9 @@ export function Search({ route }: { route: Route }) {
       </main>
     );
   const found = sessions.value?.sessions ?? [];
-  const hits = events.value;
+  const hits = events.value?.hits;
+  const total = session ? hits?.length : events.value?.sessions.length;
+  const most = session ? MOST_HITS : MOST_SESSIONS;
   return (
     <main class={`search-page ${events.busy && hits ? 'stale' : ''}`} aria-busy={events.busy}>
       <h1>
@@ -152,7 +155,7 @@ export function Search({ route }: { route: Route }) {
       {hits && hits.length > 0 && (
         <section>
           <h2>
-            Places <span class="total">{hits.length === MOST_HITS ? `the best ${MOST_HITS}` : hits.length}</span>
+            Places <span class="total">{total === most ? `the best ${most}` : total}</span>
           </h2>
           {session ? (
             <ul class="hits">
@@ -161,8 +164,14 @@ export function Search({ route }: { route: Route }) {
               ))}
             </ul>
           ) : (
-            bySession(hits).map((list) => (
-              <SessionHits key={list[0]!.session} hits={list} title={titles.value?.get(list[0]!.session)} />
+            events.value!.sessions.map((one) => (
+              <SessionHits
+                key={one.session}
+                found={one}
+                hits={hits.filter((hit) => hit.session === one.session)}
+                title={titles.value?.get(one.session)}
+                q={q}
+              />
             ))
           )}
         </section>

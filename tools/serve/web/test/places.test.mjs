@@ -448,9 +448,11 @@ test('a search finds the begin of a word while one types, by session, and asks o
   assert.equal(await page.locator('.session-hits').count(), 2);
   const group = page.locator('.session-hits', { has: page.locator('[href="#/s/begins"]') });
   assert.equal(await group.locator('.hit').count(), 3);
-  await group.locator('text=2 more in this session').click();
-  assert.equal(await group.locator('.hit').count(), 5);
+  assert.equal(await group.locator('.hit-facts').first().innerText(), 'regress in 5 events');
   assert.equal(asked.length, 1, asked.join());
+  await group.locator('text=2 more in this session').click();
+  await page.waitForSelector('h1 >> text=Found in this session for “regress”');
+  assert.equal(await page.locator('.hit').count(), 5);
   quiet(page);
   await page.close();
 });
