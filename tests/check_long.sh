@@ -67,7 +67,7 @@ run_part() {
     large)
         cmake --preset bench
         cmake --build --preset bench
-        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]json_msgpack|tools[.]((im|ex)port|sweep))'
+        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]json_msgpack|packs[.]prose|tools[.]((im|ex)port|planted|sweep))'
         ;;
     cluster) make test-cluster SEED="$SEED" ;;
     faults | flips | contend | model | mutate) make "$1" ;;

@@ -154,12 +154,12 @@ static void ck_named(const char *verb, const char *database)
                   "%s: %s", verb, cli.out);
 }
 
-/* With and without a new event: the index writes a new event. */
+/* With and without a new event: the index writes a new event. As usual, one of the two. */
 START_TEST(planted_sql_changes_no_answer)
 {
     const char *database = planted[_i].database;
     init(database);
-    for (size_t i = 0; i < 2 * QUESTIONS; i++) {
+    for (size_t i = full_or(0, (unsigned)_i % 2); i < 2 * QUESTIONS; i += full_or(1, 2)) {
         if (strcmp(questions[i / 2].database, database) != 0)
             continue;
         char text[20];
@@ -183,7 +183,7 @@ START_TEST(verify_and_doctor_name_a_database_with_planted_sql)
     static const char *const verbs[] = {"verify", "doctor"};
     const char *database = planted[_i].database;
     init(database);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = full_or(0, (unsigned)_i % 2); i < 2; i += full_or(1, 2)) {
         cli_change_database(&cli, database, planted[_i].sql);
         ck_named(verbs[i], database);
         ask_all(database);
