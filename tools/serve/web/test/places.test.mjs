@@ -604,7 +604,7 @@ test('the first messages are shown before the outline of the session has arrived
   await page.goto(`${server.url}/#token=${server.token}&/s/long`);
   await page.waitForSelector('.early >> text=Prompt number 1');
   release();
-  await page.waitForSelector('.item:not(.early) >> text=Prompt number 1');
+  await page.waitForSelector('.item:not(.early)'); /* the last ones, while the session counts as active */
   assert.equal(await page.locator('.early').count(), 0);
   await page.close();
 });
