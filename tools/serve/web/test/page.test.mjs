@@ -82,7 +82,7 @@ const newContext = async (options) => {
 
 const session = async (query = '', ctx = context, id = TIDES) => {
   const page = await open(ctx, server, `s/${id}${query}`);
-  await page.waitForSelector('.item .said, .item .tool, .item .raw');
+  await page.waitForSelector('.item[data-seq] :is(.said, .tool, .raw)');
   return page;
 };
 
@@ -409,7 +409,7 @@ test('all tabs share one stream, and another takes over', async () => {
   await one.waitForSelector('.stream.live');
   const two = await own.newPage();
   await two.goto(`${server.url}/#/s/live`); /* without a token: the other tab has it */
-  await two.waitForSelector('.item .said');
+  await two.waitForSelector('.item[data-seq] .said');
   await two.waitForSelector('.stream.live');
   assert.equal(streams.length, 1);
   await one.close();
@@ -514,7 +514,7 @@ test('a shared file opens without the server', async () => {
   shared.on('console', (message) => said.push(message.text()));
   shared.on('pageerror', (error) => said.push(String(error.stack)));
   await shared.goto(pathToFileURL(file).href);
-  await shared.waitForSelector('.item .said');
+  await shared.waitForSelector('.item[data-seq] .said');
   assert.equal(await shared.locator('h1').innerText(), 'High water printed an hour late');
   await shared.click('text=State');
   await dragTo(shared, 0.5);

@@ -59,7 +59,7 @@ after(async () => {
 
 const session = async (hash) => {
   const page = await open(context, server, `s/${hash}`);
-  await page.waitForSelector('.item .said, .item .tool, .item .raw');
+  await page.waitForSelector('.item[data-seq] :is(.said, .tool, .raw)');
   return page;
 };
 
