@@ -349,6 +349,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
   /* The place and the open rows, for Back and a reload. */
   const rested = (keeps = true) => {
     clearTimeout(rest.current);
+    const address = location.href; /* a link that is followed meanwhile makes an entry of its own */
     rest.current = setTimeout(() => {
       const box = scroller.current;
       if (!box) return;
@@ -364,7 +365,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
         top: aims ? goal.top! : Math.round(row.getBoundingClientRect().top - edge),
         opened: [...opened].slice(-MOST_OPENED),
       };
-      if (keeps) keepView(view);
+      if (keeps && location.href === address) keepView(view);
       read(view.seq);
     }, REST_MS);
   };
