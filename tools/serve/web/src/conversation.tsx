@@ -349,7 +349,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
   /* The place and the open rows, for Back and a reload. */
   const rested = (keeps = true) => {
     clearTimeout(rest.current);
-    const address = location.href; /* a link that is followed meanwhile makes an entry of its own */
+    const address = location.href; /* a link that is followed makes an entry of its own */
     rest.current = setTimeout(() => {
       const box = scroller.current;
       if (!box) return;
