@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -204,6 +205,15 @@ START_TEST(a_message_that_is_too_long_or_too_deep_is_refused)
     ck_assert_int_eq(lines(), 3);
     HAS(1, "-32700");
     HAS(2, "\"id\":5,\"result\":{}");
+    /* The end of this line is in the piece with which it becomes too long. */
+    const size_t longer = MCP_MESSAGE_BYTES + 100;
+    len = (size_t)sprintf(input, "%s", HELLO);
+    memset(input + len, 'x', longer);
+    sprintf(input + len + longer, "\n{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}\n");
+    run(input);
+    ck_assert_int_eq(lines(), 3);
+    HAS(1, "-32700");
+    HAS(2, "\"id\":5,\"result\":{}");
     len = (size_t)sprintf(input, "%s", HELLO);
     memset(input + len, '[', 200);
     memset(input + len + 200, ']', 200);
@@ -244,6 +254,40 @@ START_TEST(a_cancelled_request_is_not_answered)
               "\"requestId\":\"a\"}}\n");
     ck_assert_int_eq(lines(), 2);
     HAS(1, "\"id\":1,");
+}
+END_TEST
+
+/* The client writes only after the server has read the bytes before. */
+static void write_slowly(int to, const char *text)
+{
+    int unread = 1;
+    ck_assert_int_eq(write(to, text, strlen(text)), (ssize_t)strlen(text));
+    for (int tries = 0; unread > 0 && tries < 60000; tries++) {
+        usleep(1000);
+        ck_assert_int_eq(ioctl(to, FIONREAD, &unread), 0);
+    }
+    ck_assert_int_eq(unread, 0);
+}
+
+START_TEST(a_request_that_runs_is_stopped_when_it_is_cancelled)
+{
+    int to, from;
+    char answer[4000];
+    add_sessions();
+    cli.own_program = true;
+    pid_t pid = cli_start(&cli, (const char *[]){"mcp", "--all", NULL}, &to, &from);
+    ck_assert_int_gt(pid, 0);
+    write_slowly(to, TOOL("7", "sql",
+                          "\"sql\":\"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM "
+                          "n) SELECT count(*) FROM n\"") REQUEST("8", "tools/list", ""));
+    write_slowly(to, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+                     "\"requestId\":7}}\n");
+    ssize_t len = read(from, answer, sizeof answer - 1);
+    ck_assert_int_gt(len, 0);
+    answer[len] = '\0';
+    ck_assert_ptr_nonnull(strstr(answer, "\"id\":8,"));
+    close(to);
+    close(from);
 }
 END_TEST
 
@@ -341,6 +385,29 @@ START_TEST(search_cites_seq_and_hash_and_says_what_was_searched)
     HAS(3, "\"isError\":true");
     HAS(3, "no session of the store fits");
     HAS(4, "1 sessions, best first, of 1 searched");
+}
+END_TEST
+
+START_TEST(search_in_a_session_takes_its_id_and_no_title)
+{
+    add_sessions();
+    DONE_WITH(&cli,
+              "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"codex\",\"title\":\"as in "
+              "tides-1\"}}\n"
+              "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"a third "
+              "walrus\"}}\n",
+              "append", "other-3");
+    run(TOOL("1", "search", "\"query\":\"walrus\",\"session\":\"tides-1\"")
+            TOOL("2", "search", "\"query\":\"walrus\",\"session\":\"tide\"")
+                TOOL("3", "search", "\"query\":\"walrus\",\"session\":\"ides-1\"")
+                    TOOL("4", "search", "\"query\":\"walrus\",\"session\":\"tides-1:2\""));
+    for (int i = 0; i < 2; i++) {
+        HAS(i, "1 sessions, best first, of 1 searched");
+        HAS(i, "1. tides-1");
+    }
+    HAS(2, "\"isError\":true");
+    HAS(2, "ides-1");
+    HAS(3, "is not a session");
 }
 END_TEST
 
@@ -500,7 +567,10 @@ START_TEST(the_answer_names_an_argument_that_does_not_fit)
                     TOOL("7", "usage", "\"by\":\"aeon\"") TOOL("8", "nope", "")
                         TOOL("9", "open", "\"handle\":\"../../etc/passwd\"")
                             TOOL("10", "open", "\"handle\":\"tides-1:99\"")
-                                TOOL("11", "open", "\"handle\":\"tides-1@99\""));
+                                TOOL("11", "open", "\"handle\":\"tides-1@99\"")
+                                    TOOL("12", "open", "\"handle\":\"tides-1:0\"")
+                                        TOOL("13", "open", "\"handle\":\"tides-1:0-3\"")
+                                            TOOL("14", "open", "\"handle\":\"tides-1:2-0\""));
     static const char *const says[] = {"'handle' is required",
                                        "'handle' does not fit",
                                        "'limit' does not fit",
@@ -511,8 +581,11 @@ START_TEST(the_answer_names_an_argument_that_does_not_fit)
                                        "-32602",
                                        "is not a handle",
                                        "has no event 99",
-                                       "99"};
-    for (int i = 0; i < 11; i++) {
+                                       "99",
+                                       "has no event 0: the first event is tides-1:1",
+                                       "has no event 0",
+                                       "is not a handle"};
+    for (int i = 0; i < 14; i++) {
         HAS(i, says[i]);
         if (i != 7)
             HAS(i, "\"isError\":true");
@@ -764,9 +837,11 @@ Suite *suite_mcp(void)
     tcase_add_test(messages, a_message_that_is_too_long_or_too_deep_is_refused);
     tcase_add_test(messages, batches_belong_to_the_older_revisions);
     tcase_add_test(messages, a_cancelled_request_is_not_answered);
+    tcase_add_test(messages, a_request_that_runs_is_stopped_when_it_is_cancelled);
     tcase_add_test(messages, headers_by_http_must_agree_with_the_message);
     tcase_add_test(messages, the_older_revisions_by_http_need_no_earlier_request);
     tcase_add_test(tools, search_cites_seq_and_hash_and_says_what_was_searched);
+    tcase_add_test(tools, search_in_a_session_takes_its_id_and_no_title);
     tcase_add_test(tools, the_session_that_asks_is_left_out_and_said_so);
     tcase_add_test(tools, a_long_event_is_shown_whole_in_several_answers);
     tcase_add_test(tools, a_range_continues_at_the_event_that_had_no_room);

@@ -116,13 +116,19 @@ static void read_all(struct child *child, const struct child_options *options, i
         {.fd = child->ends[0][0], .events = POLLIN},
         {.fd = child->ends[1][0], .events = POLLIN},
         {.fd = options->socket == 0 ? -1 : options->socket, .events = POLLRDHUP}};
+    if (options->is_unwanted != NULL)
+        ends[2] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
         int64_t left_us = due_us == 0 ? 0 : due_us - annal__clock_monotonic_us();
         int ready = poll(ends, 3, due_us == 0 ? -1 : left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
         if (ready < 0 && errno != EINTR)
             return;
         child->late |= ready == 0;
-        child->unwanted |= ready > 0 && ends[2].revents != 0;
+        if (ready > 0 && ends[2].revents != 0) {
+            int answer = options->is_unwanted == NULL ? 1 : options->is_unwanted(options->arg);
+            child->unwanted |= answer > 0;
+            ends[2].fd = answer < 0 ? -1 : ends[2].fd;
+        }
         if (child->late || child->unwanted) {
             due_us = 0;
             ends[2].fd = -1;

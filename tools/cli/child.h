@@ -17,6 +17,10 @@ struct child_options {
     /* socket of a client, which may be -1; if the client disconnects, the process is killed; 0 for
      * none */
     int socket;
+    /* NULL, or a function that is called in place of watching the socket, whenever standard input
+     * of this process can be read: 1: kill the process; 0: not yet; -1: call me no more */
+    int (*is_unwanted)(void *arg);
+    void *arg;
 };
 
 /* Run annal --store STORE with these words, of which the last is NULL, and append its standard

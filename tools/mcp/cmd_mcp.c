@@ -2,9 +2,9 @@
 /*
  * annal mcp: messages on stdin and stdout, a line each; and the configuration of clients.
  *
- * Messages are answered one after the other. Before a request is answered, the lines that have
- * arrived in the meantime are searched for its cancellation. A line that is too long is answered
- * with an error, and skipped.
+ * Messages are answered one after the other. Before a request runs, and before its answer is
+ * written, the lines that have arrived by then are searched for its cancellation. A line that is
+ * too long is answered with an error, and skipped.
  */
 #include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
@@ -26,8 +26,9 @@
 
 struct stdio {
     struct mcp mcp;
-    struct buf in;
-    bool skips; /* whether the rest of a line that is too long is skipped */
+    struct buf in;      /* bytes after the message */
+    struct buf message; /* the line that is answered; empty for one that is too long */
+    bool skips;         /* whether the rest of a line that is too long is skipped */
     bool at_end;
 };
 
@@ -58,20 +59,32 @@ static bool next_line(const struct stdio *stdio, size_t *at, annal_slice *out)
     return true;
 }
 
-/* Return whether a line that follows cancels the request. */
-static bool is_cancelled(struct stdio *stdio, size_t line_bytes, annal_slice line)
+/* Return whether a line that has arrived after the message cancels it. */
+static bool is_cancelled(struct stdio *stdio)
 {
-    annal_slice later;
-    size_t at = line_bytes;
-    if (!next_line(stdio, &at, &later) && !read_more(stdio, false))
+    static const char word[] = "notifications/cancelled";
+    annal_slice later, id = mcp_text_member(annal__buf_slice(&stdio->message), "id");
+    size_t at = 0;
+    while (read_more(stdio, false))
+        ;
+    /* The lines are only parsed if one of them may be a cancellation. */
+    if (id.len == 0 || stdio->in.len == 0 ||
+        memmem(stdio->in.ptr, stdio->in.len, word, sizeof word - 1) == NULL)
         return false;
-    line.ptr = stdio->in.ptr; /* reading may have moved it */
-    annal_slice id = mcp_text_member(line, "id");
-    for (at = line_bytes; id.len > 0 && next_line(stdio, &at, &later);) {
+    while (next_line(stdio, &at, &later)) {
         if (annal__slice_same(mcp_rpc_cancelled(later), id))
             return true;
     }
     return false;
+}
+
+/* For mcp.cancelled. */
+static int ask_cancelled(void *arg)
+{
+    struct stdio *stdio = arg;
+    if (is_cancelled(stdio))
+        return 1;
+    return stdio->at_end || stdio->in.len > 2 * MCP_MESSAGE_BYTES ? -1 : 0;
 }
 
 static bool write_out(annal_slice bytes)
@@ -87,16 +100,15 @@ static bool write_out(annal_slice bytes)
     return true;
 }
 
-/* Answer a line. Returns false if the client has gone. */
-static bool answer(struct stdio *stdio, annal_slice line)
+/* Answer the message, or a line that is too long to be one. Returns false if the client has gone. */
+static bool answer(struct stdio *stdio, bool is_too_long)
 {
     struct mcp_text out = {0};
+    annal_slice message = annal__buf_slice(&stdio->message);
     bool good = true;
-    if (line.len > MCP_MESSAGE_BYTES)
-        line.len = 0; /* too long: answered as an invalid message */
-    if (annal__json_trim(line).len > 0 || line.ptr == NULL)
-        (void)mcp_rpc_answer(&stdio->mcp, line, &out);
-    if (out.buf.len > 0 && !out.failed) {
+    if (is_too_long || (annal__json_trim(message).len > 0 && !is_cancelled(stdio)))
+        (void)mcp_rpc_answer(&stdio->mcp, message, &out);
+    if (out.buf.len > 0 && !out.failed && !is_cancelled(stdio)) {
         mcp_text_put(&out, "\n");
         good = write_out(annal__buf_slice(&out.buf));
     }
@@ -104,33 +116,37 @@ static bool answer(struct stdio *stdio, annal_slice line)
     return good;
 }
 
-/* Answer the first line of the input and remove it; or skip it. Returns false at the end. */
+/* Move the first line of the input to the message, and answer it; or skip it. Returns false at the
+ * end. */
 static bool take(struct stdio *stdio)
 {
     annal_slice line;
     size_t bytes = 0;
+    annal__buf_clear(&stdio->message);
     while (!next_line(stdio, &bytes, &line)) {
         if (stdio->in.len > MCP_MESSAGE_BYTES) {
             stdio->in.len = 0;
-            if (!stdio->skips && !answer(stdio, (annal_slice){0}))
+            if (!stdio->skips && !answer(stdio, true))
                 return false;
             stdio->skips = true;
-        }
-        if (!read_more(stdio, true))
+        } else if (!read_more(stdio, true)) {
             return false;
+        }
     }
-    bool good = stdio->skips || is_cancelled(stdio, bytes, line) ||
-                answer(stdio, (annal_slice){stdio->in.ptr, line.len});
+    bool is_too_long = line.len > MCP_MESSAGE_BYTES, skips = stdio->skips;
+    bool good = skips || is_too_long || annal__buf_append_slice(&stdio->message, line) >= 0;
     stdio->skips = false;
     annal__buf_consume(&stdio->in, bytes);
-    return good;
+    return good && (skips || answer(stdio, is_too_long));
 }
 
 static int answer_all(const struct args *args)
 {
     static const char *const names[] = {"ANNAL_ASKING_SESSION", "CLAUDE_CODE_SESSION_ID",
                                         "CLAUDE_SESSION_ID", "CODEX_THREAD_ID"};
-    struct stdio stdio = {.mcp = {.args = args, .all = args_has(args, "all")}};
+    struct stdio stdio = {
+        .mcp = {.args = args, .all = args_has(args, "all"), .cancelled = ask_cancelled}};
+    stdio.mcp.cancelled_arg = &stdio;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (stdio.mcp.asking == NULL)
             stdio.mcp.asking = getenv(names[i]);
@@ -141,6 +157,7 @@ static int answer_all(const struct args *args)
     while (take(&stdio))
         ;
     annal__buf_done(&stdio.in);
+    annal__buf_done(&stdio.message);
     annal_index_close(stdio.mcp.index);
     return store_close(stdio.mcp.store, 0);
 }

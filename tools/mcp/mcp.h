@@ -39,6 +39,9 @@ struct mcp {
     char version[MCP_VERSION_BYTES];
     bool over_http;
     int socket; /* of a client by HTTP, which may disconnect; 0 for none */
+    /* on stdio, whether the request that runs was cancelled: child_options.is_unwanted */
+    int (*cancelled)(void *arg);
+    void *cancelled_arg;
     /* headers of a request by HTTP, or NULL */
     const char *header_version, *header_method, *header_name;
 };
@@ -107,6 +110,9 @@ bool mcp_open_store(struct mcp *mcp, annal_error *err);
 
 /* Read a handle or a URI "annal://session/…". Returns false if it is not one. */
 bool mcp_open_parse(annal_slice text, struct mcp_handle *out);
+
+/* Find the session of a handle: its id, or the first letters of one id. */
+annal_status mcp_open_session(struct mcp_call *call, annal_slice text, struct mcp_handle *out);
 
 /* Append what a handle names. all: also the members that importers add. */
 annal_status mcp_open(struct mcp_call *call, annal_slice handle, bool all);

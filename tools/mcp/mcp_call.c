@@ -355,7 +355,7 @@ static annal_status put_place(struct found *found, size_t number, const annal_se
     struct buf *json = &found->json;
     annal_time_format(hit->ts_us, time);
     annal_status status = annal__buf_printf(json, "%s[%zu,%zu,\"%.*s\",%" PRIu64 ",\"%.19sZ\"",
-                                            json->len > 0 ? "," : "", found->count, number,
+                                            json->len > 0 ? "," : "[", found->count, number,
                                             ANNAL_FMT(hit->session), hit->seq, time);
     const annal_slice texts[] = {hit->type, hit->tool.len > 0 ? hit->tool : hit->role, hit->snippet,
                                  why};
@@ -405,24 +405,28 @@ static int add_session(void *arg, const annal_row *row)
 static annal_status find_sessions(struct mcp_call *call, annal_slice **out, struct buf *ids,
                                   size_t *out_count, const char *asks)
 {
-    annal_value params[FILTERS];
+    annal_value params[FILTERS + 1];
     char bounds[2][ANNAL_TIME_BYTES];
     const char *session = argument(call, "session");
     uint64_t total = 0;
     struct mcp_handle handle;
     const struct time_range any = {0};
-    if (session != NULL && !mcp_open_parse(annal_slice_of(session), &handle))
-        return annal__fail(&call->err, ANNAL_ERR_INVALID, "session must be the id of a session");
-    read_filters(call, params, session == NULL ? NULL : handle.session, bounds, &any);
+    annal_status status = ANNAL_OK;
+    if (session != NULL)
+        status = mcp_open_session(call, annal_slice_of(session), &handle);
+    read_filters(call, params, NULL, bounds, &any);
     params[6] = string_value(asks);
-    const annal_sql_options options = {.params = params, .param_count = FILTERS};
+    params[7] = string_value(session == NULL ? NULL : handle.session);
     bool filters = session != NULL || params[0].bytes.len > 0 || params[2].bytes.len > 0;
-    annal_status status =
-        filters ? annal_sql(call->mcp->index, ANNAL_SLICE("SELECT s.id" FITTING), &options,
-                            add_session, ids, &call->err)
-                : annal_sql(call->mcp->index,
-                            ANNAL_SLICE("SELECT count(*) FROM sessions s WHERE" NOT_ASKING),
-                            &options, take_number, &total, &call->err);
+    const annal_sql_options options = {.params = params, .param_count = FILTERS + filters};
+    if (status >= 0)
+        status =
+            filters ? annal_sql(call->mcp->index,
+                                ANNAL_SLICE("SELECT s.id" FITTING " AND (?8 IS NULL OR s.id = ?8)"),
+                                &options, add_session, ids, &call->err)
+                    : annal_sql(call->mcp->index,
+                                ANNAL_SLICE("SELECT count(*) FROM sessions s WHERE" NOT_ASKING),
+                                &options, take_number, &total, &call->err);
     *out_count = total;
     for (const char *at = ids->ptr;
          status >= 0 && filters && at != NULL && at < ids->ptr + ids->len; at += strlen(at) + 1) {
@@ -444,7 +448,6 @@ static annal_status put_found(struct mcp_call *call, struct found *found, size_t
                               const annal_lag *lag)
 {
     struct mcp_text *out = call->text;
-    struct buf json = {0};
     annal_search_info info = {0};
     (void)!annal_search_info_get(call->mcp->index, &info, NULL);
     mcp_text_put(out,
@@ -456,9 +459,9 @@ static annal_status put_found(struct mcp_call *call, struct found *found, size_t
                  "Left out: records of imports and counts of tokens, which are not searched.\n");
     if (found->count == 0)
         mcp_text_put(out, "No event has one of these words. Try other words, or list.\n");
-    annal_status status = annal__buf_printf(&json, "[%.*s]", (int)found->json.len,
-                                            found->json.len > 0 ? found->json.ptr : "");
-    const annal_value param = text_value(annal__buf_slice(&json));
+    annal_status status =
+        annal__buf_append_slice(&found->json, annal_slice_of(found->count == 0 ? "[]" : "]"));
+    const annal_value param = text_value(annal__buf_slice(&found->json));
     if (status >= 0)
         status =
             annal_sql(call->mcp->index, annal_slice_of(annal__sql_mcp_found),
@@ -466,7 +469,6 @@ static annal_status put_found(struct mcp_call *call, struct found *found, size_t
                       mcp_text_row, out, &call->err);
     if (found->count == found->limit)
         mcp_text_put(out, "There may be more sessions: limit %zu shows more.\n", 2 * found->limit);
-    annal__buf_done(&json);
     return status;
 }
 
@@ -549,10 +551,12 @@ static annal_status call_verb(struct mcp_call *call, const struct verb *verb)
             words[count++] = room.ptr + begin;
     }
     if (status >= 0)
-        status =
-            child_run(annal_store_path(call->mcp->store), words,
-                      &(struct child_options){.most_ms = OUTPUT_MS, .socket = call->mcp->socket},
-                      &out, &call->err);
+        status = child_run(annal_store_path(call->mcp->store), words,
+                           &(struct child_options){.most_ms = OUTPUT_MS,
+                                                   .socket = call->mcp->socket,
+                                                   .is_unwanted = call->mcp->cancelled,
+                                                   .arg = call->mcp->cancelled_arg},
+                           &out, &call->err);
     bool found = status == ANNAL_ERR_REFUSED && out.len > 0; /* such as findings of verify */
     if (status >= 0 || found) {
         size_t begin = offset < out.len ? offset : out.len;

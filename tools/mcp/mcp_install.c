@@ -11,6 +11,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/io.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "tools/cli/fields.h"
@@ -154,7 +155,8 @@ static int keep_backup(const char *path, annal_slice old)
     char backup[PATH_MAX + sizeof BACKUP];
     snprintf(backup, sizeof backup, "%s" BACKUP, path);
     int fd = open(backup, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool good = fd >= 0 && write(fd, old.ptr, old.len) == (ssize_t)old.len && fsync(fd) == 0;
+    bool good = fd >= 0 && annal__io_write_all(&annal__system_io, fd, old.ptr, old.len, 0) == 0 &&
+                fsync(fd) == 0;
     int exit_status =
         good ? 0 : fail_storage("mcp install: write the backup '%s': %s", backup, strerror(errno));
     if (fd >= 0)
@@ -167,7 +169,7 @@ static int write_file(const char *path, annal_slice text)
     struct aside aside = {0};
     int fd = -1;
     int exit_status = target_aside_begin(&aside, path, &fd);
-    if (exit_status == 0 && write(fd, text.ptr, text.len) != (ssize_t)text.len)
+    if (exit_status == 0 && annal__io_write_all(&annal__system_io, fd, text.ptr, text.len, 0) != 0)
         exit_status = fail_storage("mcp install: write '%s': %s", path, strerror(errno));
     if (exit_status == 0)
         exit_status = target_aside_finish(&aside);

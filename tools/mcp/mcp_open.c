@@ -68,8 +68,7 @@ static bool read_events(const char **at, struct mcp_handle *out)
         return false;
     if (skip(at, "-") || skip(at, "..")) {
         out->kind = MCP_RANGE;
-        return (**at == '\0' || read_number(at, &out->to)) &&
-               (out->to == 0 || out->to >= out->from);
+        return **at == '\0' || (read_number(at, &out->to) && out->to >= out->from && out->to > 0);
     }
     return true;
 }
@@ -304,7 +303,7 @@ static annal_status put_events(struct mcp_call *call, const struct mcp_handle *h
     bool one = handle->kind == MCP_EVENT;
     const annal_filter filter = {.sessions = &id,
                                  .session_count = 1,
-                                 .from_seq = handle->from == 0 ? 1 : handle->from,
+                                 .from_seq = handle->from,
                                  .to_seq = one ? handle->from : handle->to};
     annal_query *query = NULL;
     annal_slice session;
@@ -409,6 +408,16 @@ static annal_status put_session(struct mcp_call *call, const struct mcp_handle *
     return status < 0 ? status : ANNAL_OK;
 }
 
+annal_status mcp_open_session(struct mcp_call *call, annal_slice text, struct mcp_handle *out)
+{
+    annal_session_info info;
+    if (!mcp_open_parse(text, out) || out->kind != MCP_SESSION)
+        return annal__fail(&call->err, ANNAL_ERR_INVALID,
+                           "'%.*s' is not a session: give its id, or the first letters of it",
+                           (int)(text.len < 100 ? text.len : 100), text.ptr);
+    return resolve(call, out, &info);
+}
+
 annal_status mcp_open(struct mcp_call *call, annal_slice text, bool all)
 {
     struct mcp_handle handle;
@@ -418,6 +427,10 @@ annal_status mcp_open(struct mcp_call *call, annal_slice text, bool all)
                            "'%.*s' is not a handle: give SESSION, SESSION:SEQ, SESSION:A-B or "
                            "SESSION@SEQ",
                            (int)(text.len < 100 ? text.len : 100), text.ptr);
+    if (handle.from == 0 && (handle.kind == MCP_EVENT || handle.kind == MCP_RANGE))
+        return annal__fail(&call->err, ANNAL_ERR_NOTFOUND,
+                           "session '%s' has no event 0: the first event is %s:1", handle.session,
+                           handle.session);
     annal_status status = resolve(call, &handle, &info);
     if (status < 0)
         return status;

@@ -476,7 +476,8 @@ unsigned mcp_rpc_answer(struct mcp *mcp, annal_slice text, struct mcp_text *out)
     struct message message = {.mcp = mcp, .out = out, .begin = out->buf.len};
     text = annal__json_trim(text);
     if (annal__json_check(text, MCP_DEPTH, NULL) != JSON_VALID) {
-        put_error(&message, 400, PARSE_ERROR, "the message is not JSON of at most 64 levels");
+        put_error(&message, 400, PARSE_ERROR,
+                  "the message is not JSON of at most 1 MiB and 64 levels");
         return 400;
     }
     return text.ptr[0] == '[' ? answer_batch(mcp, text, out) : answer_one(mcp, text, out);
