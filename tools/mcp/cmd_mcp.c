@@ -100,7 +100,7 @@ static bool write_out(annal_slice bytes)
     return true;
 }
 
-/* Answer the message, or a line that is too long to be one. Returns false if the client has gone. */
+/* Answer the message, or a line that is too long. Returns false if the client has gone. */
 static bool answer(struct stdio *stdio, bool is_too_long)
 {
     struct mcp_text out = {0};
