@@ -103,6 +103,31 @@ CREATE TABLE _counts (
 -- The number of events of each type in a session's journal, which the indexer has counted.
 CREATE VIEW event_counts AS SELECT session_id, type, n AS events FROM _counts;
 
+-- What failed in each session: calls, turns, requests to a model, and lines of its log that could not
+-- be read. Lines of a document that a later import found whole (log_recoveries: the newest `lines` of
+-- its session before it) are left out, and so is what telemetry said before the log of its session
+-- followed.
+CREATE VIEW failures (session_id, seq, timestamp, what, tool) AS
+    SELECT session_id, coalesce(result_seq, seq), coalesce(returned_at, called_at), 'call', tool
+    FROM tool_calls WHERE status = 'failed'
+    UNION ALL
+    SELECT session_id, seq, timestamp, CASE type WHEN 'turn.failed' THEN 'turn' ELSE 'request' END,
+           NULL
+    FROM _counts AS n CROSS JOIN event_index AS e USING (session_id, type)
+    WHERE type IN ('turn.failed', 'provider.failed', 'provider_error')
+      AND NOT EXISTS (SELECT 1 FROM event_index AS x WHERE x.type = 'telemetry.superseded'
+                      AND x.session_id = e.session_id AND x.seq > e.seq)
+    UNION ALL
+    SELECT session_id, seq, timestamp, 'line', NULL
+    FROM (SELECT e.session_id, e.seq, e.timestamp, r.lines,
+                 row_number() OVER (PARTITION BY e.session_id, r.seq ORDER BY e.seq DESC) AS place
+          FROM _counts AS n CROSS JOIN event_index AS e USING (session_id, type)
+          LEFT JOIN log_recoveries AS r ON r.session_id = e.session_id AND r.seq =
+               (SELECT min(x.seq) FROM log_recoveries AS x
+                WHERE x.session_id = e.session_id AND x.seq > e.seq)
+          WHERE n.type = 'import.unreadable')
+    WHERE lines IS NULL OR place > lines;
+
 -- Problems that the indexer found, and after which it continued. kind: damage (the journal is
 -- damaged), pack (a handler of the core pack could not accept the event).
 CREATE TABLE _findings (

@@ -148,10 +148,13 @@ static annal_status join(struct buf *out, const char *before, struct buf *part)
 annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t from,
                               struct buf *out, annal_error *err)
 {
-    /* what telemetry said before the log of its session followed has the type of a record */
+    /* what telemetry said before the log of its session followed has the type of a record, and so
+     * has a line that could not be read if a later import read it */
     static const char sql[] = HISTORY
         "SELECT r.seq, CASE WHEN r.type NOT GLOB 'session.*' AND r.seq < (SELECT max(x.seq)"
         " FROM event_index x WHERE x.session_id = ?1 AND x.type = 'telemetry.superseded')"
+        " OR r.type = 'import.unreadable' AND (r.session_id, r.seq) NOT IN"
+        " (SELECT x.session_id, x.seq FROM failures x WHERE x.what = 'line')"
         " THEN 'import.record' ELSE r.type END, r.timestamp, r.length" PART("event_index r",
                                                                             "r.seq") "ORDER BY "
                                                                                      "r.seq";

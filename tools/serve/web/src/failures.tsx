@@ -15,6 +15,7 @@ const KINDS: Record<string, string> = {
   'provider.failed': 'request',
   provider_error: 'request',
   'import.unreadable': 'line of the log',
+  line: 'line of the log',
 };
 
 /* The first line of a text that has words; a code or a heading before it says nothing of its own. */
@@ -27,7 +28,9 @@ const firstLine = (text: string): string =>
   text.trim().split('\n')[0]!.replace(/^[{}[\]\s]*$/, '');
 
 const textOf = (data: any): string =>
-  data?.error !== undefined && data.output === undefined ? errorText(data.error) : outputOf(data).text;
+  data?.error !== undefined && data.output === undefined
+    ? errorText(data.error)
+    : outputOf(data).text || String(data?.reason ?? '');
 
 const SHOWN = 100;
 
@@ -80,17 +83,14 @@ const MOST = 2000;
 /* The last failures of all sessions. */
 const sqlOf = (since: string | undefined): string => {
   const from = since ? `'${since}'` : "''";
-  return `WITH failed AS (
-  SELECT session_id, coalesce(result_seq, seq) AS seq, coalesce(tool, '') AS what FROM tool_calls
-  WHERE status = 'failed' AND coalesce(returned_at, called_at) >= ${from}
-  UNION SELECT session_id, seq, type FROM event_index
-  WHERE type IN ('turn.failed', 'provider.failed', 'provider_error') AND timestamp >= ${from})
-SELECT e.session_id, e.seq, failed.what, e.timestamp AS time, coalesce(s.title, e.session_id) AS title,
+  return `SELECT e.session_id, e.seq, coalesce(f.tool, f.what) AS what, e.timestamp AS time,
+  coalesce(s.title, e.session_id) AS title,
   substr(coalesce(e.data ->> '$.output[0].text', e.data ->> '$.output', e.data ->> '$.error.message',
-    e.data ->> '$.error'), 1, 600) AS text
-FROM failed JOIN events e ON e.session_id = failed.session_id AND e.seq = failed.seq
+    e.data ->> '$.error', e.data ->> '$.reason'), 1, 600) AS text
+FROM (SELECT * FROM failures WHERE timestamp >= ${from} ORDER BY timestamp DESC LIMIT ${MOST}) f
+JOIN events e ON e.session_id = f.session_id AND e.seq = f.seq
 LEFT JOIN sessions s ON s.id = e.session_id
-ORDER BY e.timestamp DESC LIMIT ${MOST}`;
+ORDER BY e.timestamp DESC`;
 };
 
 interface Failed {

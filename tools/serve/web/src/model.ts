@@ -551,6 +551,7 @@ export class Model {
       const cost = data.cost_microusd ?? (data.cost_usd == null ? null : data.cost_usd * 1e6);
       this.addUsage({ ...data, seq: event.seq, time: at, cost_microusd: cost });
     }
+    if (event.type === 'import.recovered') this.recover(Number(data.lines) || 0);
     this.addOutline(event.seq, this.typeNumber(event.type), at, JSON.stringify(data).length);
     const turn = this.turns.at(-1);
     if (turn && turn.answer === Infinity) turn.answer = this.firstAnswer(turn.seq);
@@ -561,6 +562,15 @@ export class Model {
       last_activity_at: event.timestamp,
     };
     this.changed();
+  }
+
+  /* As the server's view `failures`: the newest lines that an import could not read were read by a later one. */
+  private recover(lines: number): void {
+    for (let i = this.seq.length - 1; i >= 0 && lines > 0; i--)
+      if (this.typeAt(i) === 'import.unreadable') {
+        this.type[i] = this.typeNumber('import.record');
+        lines--;
+      }
   }
 
   index(seq: number): number {

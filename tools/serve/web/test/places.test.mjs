@@ -388,6 +388,32 @@ test('what failed is marked in the list, listed in the session, and grouped over
   await page.close();
 });
 
+test('a line that a later import could read is no failure, in the list, in the session, and live', async () => {
+  const torn = (line) => ({ type: 'import.unreadable', data: { reason: `line ${line} is cut`, text: '{' } });
+  const recovered = (lines) => ({ type: 'import.recovered', data: { lines, layouts: 0 } });
+  const begin = (title) => ({ type: 'session.created', data: { title, agent_id: 'torn' } });
+  store.append('torn-1', [begin('Mended'), torn(1), torn(2), recovered(2)]);
+  store.append('torn-2', [begin('Half mended'), torn(1), torn(2), recovered(1)]);
+  const page = await open(context, server, '?agent=torn&failed=1');
+  await page.waitForSelector('.row >> text=Half mended');
+  assert.equal(await page.locator('.list-head .total').innerText(), '1');
+  assert.equal(await page.locator('.row .tag.bad').innerText(), '1 unreadable');
+  await page.evaluate(() => (location.hash = '/s/torn-2?tab=failures'));
+  await page.waitForSelector('.failures >> text=line 1 is cut');
+  assert.equal(await page.locator('.failures li').count(), 1);
+  await page.evaluate(() => (location.hash = '/s/torn-1?tab=failures'));
+  await page.waitForSelector('text=Nothing failed');
+  await page.waitForSelector('.stream.live');
+  const writer = store.writer('torn-1');
+  await writer.send(torn(3));
+  await page.waitForSelector('.failures >> text=line 3 is cut');
+  await writer.send(recovered(1));
+  await page.waitForSelector('text=Nothing failed');
+  await writer.close();
+  quiet(page);
+  await page.close();
+});
+
 test('commands, outputs, messages and links are copied', async () => {
   const own = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   await own.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: server.url });
