@@ -33,7 +33,7 @@ serve       annal serve: cuts of streams, kills, random requests, clients that l
 mcp         annal mcp: the conformance suite, the official clients, a million requests in flat memory
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, 1,000 of an agent, a million operations, sanitizers
-node        the Node package: on Node 22, 24 and 26, 200 kills, a million appends, address sanitizer
+node        the Node package: on Node 22, 24 and 26, 10,000 kills, a million appends, address sanitizer
 loaded      make test 20 times beside busy processes and a busy disk; tests in which time passes, 20 times each
 systems     other systems, fresh, in roots of their own: README's commands, make install, the wheel; clang; aarch64
 handoff     every log handed to every agent and imported again; the agents themselves resume what was written

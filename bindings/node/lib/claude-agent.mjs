@@ -1,35 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session store of the Claude Agent SDK. Each transcript (and each one of a sub-agent) is a session, each line of it an event.
+// A session store of the Claude Agent SDK. Each transcript (and each one of a sub-agent) is a session, its lines
+// are messages, calls of tools, their results, tokens and turns of the core pack; a line that is none of these is an event of its own.
+import { Conflict, name } from './index.mjs';
+import meaning from './meaning.cjs';
 import named from './named.cjs';
 
-/** The line that the Python package wrote in events of the core pack: what is null in it is in one of these events. */
-function told(seq, data, events) {
-  const { value, moved } = structuredClone(data.extra);
-  for (const [path, back = 0, member = path.at(-1)] of moved) {
-    const last = path.slice(0, -1).reduce((part, step) => part[step], value);
-    last[path.at(-1)] = structuredClone(events.get(seq - back)[member]);
-  }
-  return value;
-}
+const LINE = 'transcript.line';
+const SPEECH = new Set(['text', 'thinking', 'redacted_thinking', 'image', 'document']);
 
 /** The lines of a transcript; one with a uuid counts once. */
-class Transcript extends named.Folded {
+class Transcript extends meaning.Told {
   reset() {
+    super.reset();
     this.lines = [];
     this.uuids = new Set();
-    this.told = new Map(); // the events since the last line
   }
 
-  apply({ type, data, seq }) {
-    if (/^(message\.added|tool\.(called|returned|failed|output))$/.test(type)) this.told.set(seq, data);
-    const isTold = this.told.has(seq) && data.extra?.moved !== undefined;
-    if (!isTold && type !== 'transcript.line') return;
-    const line = isTold ? told(seq, data, this.told) : data;
-    this.told.clear();
-    if (this.uuids.has(line.uuid)) return;
+  birth() {
+    const created = { agent_id: this.agent, provider: 'anthropic' };
+    if (this.parts.length > 3) created.parent_session_id = name(...this.parts.slice(0, 3));
+    return [['session.created', created]];
+  }
+
+  apply(event) {
+    this.hear(event);
+    const line = this.whole(event, LINE);
+    if (line === undefined || this.uuids.has(line.uuid)) return;
     if (line.uuid !== undefined && line.uuid !== null) this.uuids.add(line.uuid);
     this.lines.push(line);
   }
+}
+
+/** The events of a line. */
+function tell(telling, entry) {
+  const { type, message } = entry;
+  if ((type === 'user' || type === 'assistant') && typeof message === 'object' && message !== null && !Array.isArray(message)) {
+    tellMessage(telling, entry, message);
+  } else if (type === 'custom-title' || type === 'ai-title') {
+    const title = entry.customTitle ?? entry.aiTitle;
+    if (typeof title === 'string') telling.add('session.updated', { set: { title } });
+  }
+}
+
+function tellMessage(telling, entry, message) {
+  const { type: role } = entry;
+  const { content, usage } = message;
+  const whole = ['message', 'content'];
+  const said = { id: String(entry.uuid || message.id || '~').slice(0, 8), role };
+  const blocks = Array.isArray(content) ? content : [];
+  const kinds = new Set(blocks.map((block) => block?.type));
+  const byAgent = entry.isMeta || entry.isCompactSummary || kinds.has('tool_result');
+  if (role === 'user' && !byAgent && (typeof content === 'string' || kinds.has('text'))) telling.ask();
+  if (typeof content === 'string' || (blocks.length > 0 && [...kinds].every((kind) => SPEECH.has(kind))))
+    telling.add('message.added', { ...said, content: null }, { content: whole });
+  else blocks.forEach((block, place) => tellBlock(telling, said, block, [...whole, place]));
+  if (role !== 'assistant' || typeof usage !== 'object' || usage === null) return;
+  tellUsage(telling, entry, message, usage);
+  if (message.stop_reason === 'end_turn' || message.stop_reason === 'stop_sequence') telling.answer();
+}
+
+function tellBlock(telling, said, block, path) {
+  if (block?.type === 'text' && typeof block.text === 'string') {
+    telling.add('message.added', { ...said, content: null }, { content: [...path, 'text'] });
+  } else if (block?.type === 'tool_use' && typeof block.id === 'string') {
+    const [data, moved] = 'input' in block ? [{ input: null }, { input: [...path, 'input'] }] : [{}, {}];
+    telling.call(block.id, String(block.name), data, moved);
+  } else if (block?.type === 'tool_result' && typeof block.tool_use_id === 'string') {
+    const [data, moved] = 'content' in block ? [{ output: null }, { output: [...path, 'content'] }] : [{}, {}];
+    telling.result(block.tool_use_id, Boolean(block.is_error), data, moved);
+  }
+}
+
+/** The tokens of a message, which each of its lines repeats: what is new. */
+function tellUsage(telling, entry, message, usage) {
+  const count = (member) => (Number.isSafeInteger(usage[member]) ? usage[member] : 0);
+  const of = String(message.id || entry.uuid);
+  const [read, written] = [count('cache_read_input_tokens'), count('cache_creation_input_tokens')];
+  const tokens = { output_tokens: count('output_tokens') };
+  const known = telling.counted(of);
+  if (known === undefined) {
+    tokens.input_tokens = count('input_tokens') + read + written;
+    Object.assign(tokens, { cached_input_tokens: read, cache_write_tokens: written });
+  } else {
+    tokens.output_tokens -= known;
+  }
+  telling.usage(message.model, tokens, of);
 }
 
 const partsOf = ({ projectKey, sessionId, subpath }) =>
@@ -50,11 +105,24 @@ export class AnnalSessionStore {
   /** Append lines: all of them, or none. A uuid that exists already is left out. */
   append(key, entries) {
     const transcript = this.#transcripts.get(...partsOf(key));
-    const lines = structuredClone(entries);
+    const lines = JSON.stringify(entries);
     return transcript.locked(async () => {
-      await transcript.refresh();
-      const fresh = lines.filter(({ uuid }) => uuid === undefined || uuid === null || !transcript.uuids.has(uuid));
-      if (fresh.length > 0) await transcript.append(fresh.map((line) => ['transcript.line', line]));
+      for (;;) {
+        await transcript.refresh();
+        const fresh = JSON.parse(lines).filter(({ uuid }) => uuid === undefined || uuid === null || !transcript.uuids.has(uuid));
+        if (fresh.length === 0) return;
+        let telling;
+        const drafts = fresh.flatMap((line) => {
+          tell((telling = new meaning.Telling(transcript, telling)), line);
+          return telling.drafts(LINE, line);
+        });
+        try {
+          await transcript.append(drafts, transcript.seq);
+          return;
+        } catch (error) {
+          if (!(error instanceof Conflict)) throw error; // another process appended lines
+        }
+      }
     });
   }
 

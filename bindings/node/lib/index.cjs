@@ -10,6 +10,8 @@ const { Event } = require('./event.cjs');
 const { State } = require('./state.cjs');
 const { Tail } = require('./tail.cjs');
 const { name } = require('./names.cjs');
+const { Run, run, currentRun, record } = require('./run.cjs');
+const { StepFailed } = require('./step.cjs');
 
 void failure;
 
@@ -19,12 +21,17 @@ module.exports = {
   Event,
   Query,
   Rows,
+  Run,
   Session,
   State,
+  StepFailed,
   Store,
   Tail,
+  currentRun,
   name,
   open,
+  record,
+  run,
   /** The version of the library that is linked in. */
   version: now('version', new Args(8)).next(),
 };

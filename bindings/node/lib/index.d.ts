@@ -187,6 +187,13 @@ export class Session {
   tail(options?: TailOptions): Tail;
   /** What of its journal does not prove itself. */
   verify(): Promise<Damage[]>;
+  /** What a new process needs to continue it. */
+  recovery(): Promise<Recovery>;
+  /**
+   * The recorded result of the step; if there is none, call the function and record its result, durably. The first step of
+   * this object claims the session: steps of other owners are rejected with Conflict from then on.
+   */
+  step<T>(key: string, run: (signal?: AbortSignal) => T | Promise<T>, options?: StepOptions): Promise<T>;
   /** The tables of the core pack after event `at`, or at that time; default: now. */
   state(options?: { at?: Integer | Date | string }): Promise<State>;
   /** A new session with the history of this session up to event `at` (default: the last), by pointer. */
@@ -263,6 +270,114 @@ export interface SearchOptions {
   newestFirst?: boolean;
 }
 
+/** A session that a question is about, with its best places. */
+export interface Found {
+  session: string;
+  /** The time of its latest event with text. */
+  lastUs: Integer;
+  /** How many of its events contain a word of the question. */
+  events: number;
+  /** The higher, the better; scores of two searches do not compare. */
+  score: number;
+  why: string;
+  places: Hit[];
+}
+
+export interface FindOptions extends Omit<SearchOptions, 'expression' | 'newestFirst'> {
+  /** The largest number of places of a session; default: 3. */
+  places?: Integer;
+}
+
+export interface StepOptions {
+  /** How often a function that failed is called again; default: 0. */
+  retries?: number;
+  /** Milliseconds after which an attempt has failed. */
+  timeout?: number;
+}
+
+/** A call of a tool without a result: it may have had its effect. */
+export interface OpenCall {
+  callId: string;
+  tool: string;
+  input: Json | undefined;
+  /** Its tool.called. */
+  seq: number;
+  calledAt: string;
+  turnId: string | null;
+}
+
+/** A turn that has not ended. */
+export interface OpenTurn {
+  turnId: string;
+  seq: number;
+  status: string;
+  createdAt: string;
+  sequence: number;
+}
+
+/** The end of a session: the last event, its status, and everything that was in progress, oldest first. */
+export interface Recovery {
+  session: string;
+  /** The last event: expectedSeq of the next append. */
+  seq: number;
+  status: string;
+  calls: OpenCall[];
+  turns: OpenTurn[];
+  /** The last message of the user, in the newest 20,480 events. */
+  lastUser: Event | null;
+  lastAssistant: Event | null;
+}
+
+/** A step failed, in this process or an earlier one; the message is the message of its error. */
+export class StepFailed extends globalThis.Error {
+  private constructor();
+  /** The name of the error's class. */
+  readonly kind: string;
+}
+
+/** One run of an agent: a session that begins with session.created and ends with session.ended. */
+export class Run {
+  private constructor();
+  readonly name: string;
+  readonly session: Session;
+  readonly owner: string;
+  /** What was in progress when an earlier process left this run; null if the run is new. */
+  readonly recovery: Recovery | null;
+  /** Whether another process has resumed the run, as far as a step of this process knows. */
+  readonly isLost: boolean;
+  append(type: string, data?: unknown, options?: AppendOptions): Promise<number>;
+  message(role: 'user' | 'assistant' | 'system', content: unknown, fields?: Record<string, unknown>): Promise<number>;
+  /** Record a call of a tool; what the function returns is its output. */
+  tool<T>(tool: string, input: unknown, run: () => T | Promise<T>, options?: { callId?: string }): Promise<T>;
+  /** Continue a call of recovery.calls. */
+  reopen<T>(call: OpenCall, run: () => T | Promise<T>): Promise<T>;
+  /** Record used tokens, as an increment. */
+  usage(tokens: { inputTokens?: number; outputTokens?: number; [field: string]: unknown }): Promise<number>;
+  /** The recorded result of the step; if there is none, call the function and record its result, durably. */
+  step<T>(key: string, run: (signal?: AbortSignal) => T | Promise<T>, options?: StepOptions): Promise<T>;
+}
+
+export interface RunOptions {
+  /** An open store, or its directory. A run within a run uses the store of that one. */
+  store?: Store | string;
+  /** The id of the session; default: a new one. */
+  session?: string;
+  /** Continue a session that exists; default: false. */
+  resume?: boolean;
+}
+
+/** Record one run of an agent; an error that leaves the function ends it as failed. Within another run it is a sub-agent. */
+export function run<T>(name: string, options: RunOptions, use: (run: Run) => T | Promise<T>): Promise<T>;
+
+/** The run that this code is in, also across await. */
+export function currentRun(): Run | undefined;
+
+/** The function, whose calls are recorded: as calls of a tool in the current run or, with a store, as runs of their own. */
+export function record<A extends unknown[], T>(
+  wrapped: (...input: A) => T | Promise<T>,
+  options?: { name?: string; store?: Store | string },
+): (...input: A) => Promise<T>;
+
 export interface Pack {
   name: string;
   version: number;
@@ -329,6 +444,8 @@ export class Store implements AsyncDisposable, Disposable {
   sql(sql: string, params?: readonly Param[], options?: { session?: string }): Promise<Rows>;
   /** Places in messages and in results of tools; the best first. */
   search(words?: string | Iterable<string>, options?: SearchOptions): Promise<Hit[]>;
+  /** The sessions that a question is about, the best first; a session need not contain all words. */
+  find(words: string | Iterable<string>, options?: FindOptions): Promise<Found[]>;
   /** Follow sessions (none: all) live: what exists first, then each event once it is durable. */
   tail(options?: TailOptions & { sessions?: string | Iterable<string> | null }): Tail;
   packs(): Promise<Pack[]>;

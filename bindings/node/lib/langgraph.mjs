@@ -1,40 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpointer of LangGraph that keeps its checkpoints in a store. A thread is one session; each checkpoint is one durable
-// event with the channels that changed, each call of putWrites() another. The Python package has the same events.
+// event with the channels that changed, each call of putWrites() another. Messages in a checkpoint, and calls of tools,
+// results and tokens in messages, are events of the core pack before it; a checkpoint refers to their text instead of
+// repeating it. The Python package has the same events.
 import {
   BaseCheckpointSaver, TASKS, WRITES_IDX_MAP, compareWritesSortKeys, getCheckpointId, maxChannelVersion, writesSortKey,
 } from '@langchain/langgraph-checkpoint';
 import { Conflict } from './index.mjs';
+import meaning from './meaning.cjs';
 import named from './named.cjs';
+import native from './native.cjs';
 
 const TRIES = 4; // to write a difference, while others append to the thread
 const DEPTH = 64; // differences in a row: reading an old value follows them
 const BLOCK = 4096;
+const SHORT = 48; // bytes: a text up to this length is repeated instead of referred to
+const MISSES = 2; // messages in a row without a text in the bytes, after which no earlier one is looked for
 
 const encoded = (bytes) => Buffer.from(bytes).toString('base64');
 const pack = ([type, bytes]) => [type, encoded(bytes)];
 const unpack = ([type, text]) => [type, Buffer.from(text, 'base64')];
 
 /** A value as [begin, inserted, skipped, copied, tail]: it begins as the old one; null if that saves less than half. */
-function encodeDelta(before, after) {
+function encodeDelta(before, after, packed) {
   const most = Math.min(before.length, after.length);
   let begin = 0;
   while (begin + BLOCK <= most && before.compare(after, begin, begin + BLOCK, begin, begin + BLOCK) === 0) begin += BLOCK;
   while (begin < most && before[begin] === after[begin]) begin += 1;
-  return 2 * (after.length - begin) >= after.length ? null : [begin, '', 0, 0, encoded(after.subarray(begin))];
+  return 2 * (after.length - begin) >= after.length ? null : [begin, '', 0, 0, packed(after.subarray(begin))];
 }
 
-function decodeDelta(before, [begin, inserted, skipped, copied, tail]) {
+function decodeDelta(before, [begin, inserted, skipped, copied, tail], unpacked) {
   const at = begin + skipped;
-  return Buffer.concat([
-    before.subarray(0, begin), Buffer.from(inserted, 'base64'), before.subarray(at, at + copied), Buffer.from(tail, 'base64'),
-  ]);
+  return Buffer.concat([before.subarray(0, begin), unpacked(inserted), before.subarray(at, at + copied), unpacked(tail)]);
+}
+
+/** Packed bytes of event `seq`, with the seq of each event that they refer to. */
+function settled(packed, seq) {
+  if (typeof packed === 'string') return packed;
+  if (typeof packed[0] === 'number') return packed.map((part) => (typeof part === 'number' ? part : settled(part, seq)));
+  return packed.map((piece) => (typeof piece === 'string' ? piece : [piece[0] < 0 ? piece[0] + seq : piece[0], ...piece.slice(1)]));
+}
+
+/** A text as it is in JSON, without its quotes. */
+const inJson = (text) => JSON.stringify(text).slice(1, -1);
+
+const ROLES = { human: 'user', ai: 'assistant', AIMessageChunk: 'assistant', system: 'system', tool: 'tool' };
+
+/** A message of LangChain, or an object that is one; undefined if it is none. */
+function messageOf(value) {
+  if (typeof value !== 'object' || value === null || !('content' in value)) return undefined;
+  const role = value.role ?? ROLES[value.type] ?? (typeof value.getType === 'function' ? value.type : undefined);
+  if (typeof role !== 'string') return undefined;
+  const calls = [];
+  for (const call of Array.isArray(value.tool_calls) ? value.tool_calls : []) {
+    const { name, args, arguments: given } = call?.function ?? call ?? {};
+    if (typeof call?.id === 'string') calls.push([call.id, String(name), plain(args ?? given)]);
+  }
+  const { input_tokens, output_tokens, input_token_details: details } = value.usage_metadata ?? {};
+  const tokens = { input_tokens, output_tokens, cached_input_tokens: details?.cache_read, cache_write_tokens: details?.cache_creation };
+  return {
+    role, calls, tokens,
+    content: plain(value.content),
+    id: typeof value.id === 'string' && value.id !== '' ? value.id : undefined,
+    resultOf: typeof value.tool_call_id === 'string' ? value.tool_call_id : undefined,
+    failed: value.status === 'error',
+    model: value.response_metadata?.model_name,
+  };
+}
+
+/** A value as JSON; a value that JSON cannot express becomes text. */
+function plain(value) {
+  try {
+    return JSON.parse(JSON.stringify(value) ?? 'null');
+  } catch {
+    return String(value);
+  }
+}
+
+function hash(content) {
+  const bytes = Buffer.from(typeof content === 'string' ? content : JSON.stringify(content));
+  return BigInt.asUintN(64, BigInt(native.now('hash', new native.Args(bytes.length + 64).slice(bytes)).next())).toString(16).padStart(16, '0');
+}
+
+/** The messages in the channels of a checkpoint, as events of the core pack. */
+class Messages {
+  #thread;
+  #telling;
+  #new = new Map(); // by id of a message, its place in the list
+  #read = new Map(); // by channel, the last messages
+
+  constructor(thread) {
+    this.#thread = thread;
+    this.#telling = new meaning.Telling(thread);
+    this.list = this.#telling.list;
+  }
+
+  /** The messages of a channel, the last first, with their ids; a message without an id receives one. */
+  *#backwards(found, channel) {
+    const given = Array.isArray(found) ? found : [found];
+    if (!this.#read.has(channel)) this.#read.set(channel, []);
+    const read = this.#read.get(channel);
+    yield* read;
+    for (let place = given.length - read.length - 1; place >= 0; place--) {
+      const message = messageOf(given[place]);
+      if (message === undefined) return;
+      read.push([message.id ?? `~${channel}.${place}.${hash(message.content)}`, message]);
+      yield read.at(-1);
+    }
+  }
+
+  /** Add the messages that are new. */
+  tell(found, channel) {
+    const fresh = [];
+    for (const [key, message] of this.#backwards(found, channel)) {
+      if (this.#thread.said.has(key)) break; // the messages before it are known, too
+      if (!this.#new.has(key)) fresh.push([key, message]);
+    }
+    const [, last] = fresh[0] ?? [];
+    for (const [key, message] of fresh.reverse()) this.#add(key, message);
+    if (last?.role === 'assistant' && last.calls.length === 0) this.#telling.answer();
+  }
+
+  #add(key, { role, content, calls, resultOf, failed, model, tokens }) {
+    const telling = this.#telling;
+    if (role === 'user') telling.ask();
+    const before = this.list.length;
+    if (resultOf !== undefined) telling.result(resultOf, failed, { output: content, message_id: key });
+    else if (calls.length === 0 || (content !== '' && content?.length !== 0)) telling.add('message.added', { id: key, role, content });
+    for (const [callId, tool, input] of calls) telling.call(callId, tool, { input, message_id: key });
+    if (this.list.length > before) this.#new.set(key, before);
+    telling.usage(model, tokens);
+  }
+
+  /** The event of a message, and its texts. `isKnown`: also of earlier events. */
+  #texts(key, isKnown) {
+    const place = this.#new.get(key);
+    if (place !== undefined) return [place - this.list.length, meaning.texts(this.list[place][1])];
+    const seq = isKnown ? this.#thread.said.get(key) : undefined;
+    return seq === undefined ? [0, []] : [seq, this.#thread.texts.get(seq) ?? []];
+  }
+
+  /**
+   * Bytes of a value as base64; if texts of messages are in them, as a list of base64 and references [event, place], or
+   * [event, place, "json"] if the text has the form of JSON. An event is a seq or, below 0, the number of events back.
+   */
+  pack(bytes, found, channel, isKnown) {
+    if (bytes.length <= SHORT) return encoded(bytes);
+    const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const pieces = [];
+    let end = content.length;
+    let misses = 0;
+    for (const [key] of this.#backwards(found, channel)) {
+      const [event, said] = this.#texts(key, isKnown);
+      misses += 1;
+      for (let place = said.length - 1; place >= 0; place--) {
+        if (said[place].length <= SHORT) continue;
+        const form = inJson(said[place]);
+        const text = Buffer.from(form);
+        const at = end < text.length ? -1 : content.lastIndexOf(text, end - text.length);
+        if (at < 0) continue;
+        pieces.push(encoded(content.subarray(at + text.length, end)), form === said[place] ? [event, place] : [event, place, 'json']);
+        end = at;
+        misses = 0;
+      }
+      if (misses > MISSES) break;
+    }
+    const first = encoded(content.subarray(0, end));
+    return pieces.length === 0 ? first : [first, ...pieces.reverse()];
+  }
 }
 
 /** A value of a channel: whole, or how it differs from the version before it. */
 class Value {
-  constructor(type, content, base) {
+  constructor(type, content, base, unpacked) {
     this.type = type;
+    this.unpacked = unpacked;
     this.content = content;
     this.base = base;
     this.depth = base === null ? 0 : base.depth + 1;
@@ -45,15 +186,33 @@ class Value {
     const chain = [this];
     while (chain.at(-1).made === null && chain.at(-1).base !== null) chain.push(chain.at(-1).base);
     const first = chain.pop();
-    let found = first.made ?? Buffer.from(first.content, 'base64');
-    while (chain.length > 0) found = decodeDelta(found, chain.pop().content);
+    let found = first.made ?? this.unpacked(first.content);
+    while (chain.length > 0) found = decodeDelta(found, chain.pop().content, this.unpacked);
     return found;
   }
 }
 
 /** A thread: its checkpoints by namespace and id, and the values of its channels by version. */
-class Thread extends named.Folded {
+class Thread extends meaning.Told {
+  /** The bytes that Messages.pack() packed. */
+  #unpacked = (packed) =>
+    typeof packed === 'string'
+      ? Buffer.from(packed, 'base64')
+      : Buffer.concat(packed.map((piece) => (typeof piece === 'string' ? Buffer.from(piece, 'base64') : this.#text(...piece))));
+
+  #text(seq, place, form) {
+    const text = this.texts.get(seq)[place];
+    return Buffer.from(form === 'json' ? inJson(text) : text);
+  }
+
+  get agent() {
+    return 'langgraph';
+  }
+
   reset() {
+    super.reset();
+    this.said = new Map(); // by id of a message, its event
+    this.texts = new Map(); // by event
     this.saved = new Map(); // namespace: id: checkpoint
     this.values = new Map(); // [namespace, channel, version]: Value
     this.last = new Map(); // [namespace, channel]: the version that was saved last
@@ -68,11 +227,11 @@ class Thread extends named.Folded {
   }
 
   /** A value as [version that it differs from, how]; null: write it whole. */
-  difference(space, channel, [, after]) {
+  difference(space, channel, [, after], packed) {
     const version = this.last.get(JSON.stringify([space, channel]));
     const before = this.value(space, channel, version);
     if (before === undefined || this.values.get(JSON.stringify([space, channel, version])).depth >= DEPTH) return null;
-    const how = encodeDelta(before[1], Buffer.from(after));
+    const how = encodeDelta(before[1], Buffer.from(after), packed);
     return how === null ? null : [version, how];
   }
 
@@ -80,16 +239,29 @@ class Thread extends named.Folded {
     const place = JSON.stringify([space, channel]);
     const before = this.values.get(JSON.stringify([space, channel, this.last.get(place)]));
     const base = packed.length === 1 ? null : this.values.get(JSON.stringify([space, channel, packed[0]]));
-    const value = new Value(type, packed.at(-1), base);
-    if (base !== null && base === before && base.made !== null) value.made = decodeDelta(base.made, value.content);
+    const value = new Value(type, packed.at(-1), base, this.#unpacked);
+    if (base !== null && base === before && base.made !== null) value.made = decodeDelta(base.made, value.content, this.#unpacked);
     if (before !== undefined) before.made = null;
     this.values.set(JSON.stringify([space, channel, version]), value);
     this.last.set(place, version);
   }
 
-  apply({ type, data }) {
+  hear(event) {
+    super.hear(event);
+    this.heard.clear();
+    const { type, data, seq } = event;
+    if (!/^(message\.added|tool\.(called|returned|failed|output))$/.test(type)) return;
+    const of = type === 'message.added' ? data?.id : data?.message_id;
+    if (typeof of !== 'string') return;
+    if (!this.said.has(of)) this.said.set(of, seq);
+    this.texts.set(seq, meaning.texts(data));
+  }
+
+  apply(event) {
+    const { type, data, seq } = event;
     if (type === 'checkpoint.saved') {
-      for (const [channel, version, kind, ...packed] of data.values) this.#keep(data.ns, channel, version, kind, packed);
+      for (const [channel, version, kind, ...packed] of data.values)
+        this.#keep(data.ns, channel, version, kind, [...packed.slice(0, -1), settled(packed.at(-1), seq)]);
       if (!this.saved.has(data.ns)) this.saved.set(data.ns, new Map());
       const before = this.saved.get(data.ns).get(data.id);
       const { checkpoint, metadata, parent } = data;
@@ -103,6 +275,8 @@ class Thread extends named.Folded {
       }
     } else if (type === 'checkpoint.deleted') {
       for (const [space, id] of data.checkpoints) this.saved.get(space)?.delete(id);
+    } else {
+      this.hear(event);
     }
   }
 
@@ -165,27 +339,34 @@ export class AnnalSaver extends BaseCheckpointSaver {
     const asked = { parent: getCheckpointId(config) || undefined, step: metadata?.step, source: metadata?.source, run_id: metadata?.run_id };
     for (const [key, value] of Object.entries(asked)) if (value !== undefined && value !== null) data[key] = value;
     const thread = this.#thread(place.thread_id);
-    await thread.locked(() => this.#save(thread, data, typed));
+    await thread.locked(() => this.#save(thread, data, typed, values));
     return configOf(place.thread_id, place.checkpoint_ns, checkpoint.id);
   }
 
-  /** Append it with its values, as differences from those before them, if no other event was appended in between. */
-  async #save(thread, data, typed) {
-    for (let tries = 0; tries < TRIES; tries++) {
+  /**
+   * Append a checkpoint with its values, as differences from existing values and with references to earlier events, if
+   * nothing was appended in between.
+   */
+  async #save(thread, data, typed, values) {
+    for (let tries = 0; ; tries++) {
+      const isAlone = tries === TRIES; // whole values, wherever the thread ends
       await thread.refresh();
       const { seq } = thread;
-      const how = typed.map(([channel, , value]) => (value[0] === 'empty' ? null : thread.difference(data.ns, channel, value)));
-      if (!how.some(Boolean)) break;
-      data.values = typed.map(([channel, version, value], n) => [channel, version, value[0], ...(how[n] ?? [encoded(value[1])])]);
+      const messages = new Messages(thread);
+      for (const [channel] of typed)
+        if (Object.hasOwn(values, channel) && !channel.startsWith('__')) messages.tell(values[channel], channel);
+      data.values = typed.map(([channel, version, value]) => {
+        const pack = (bytes) => messages.pack(bytes, values[channel], channel, !isAlone);
+        const how = isAlone || value[0] === 'empty' ? null : thread.difference(data.ns, channel, value, pack);
+        return [channel, version, value[0], ...(how ?? [value[0] === 'empty' ? '' : pack(value[1])])];
+      });
       try {
-        await thread.append([['checkpoint.saved', data]], seq);
+        await thread.append([...messages.list, ['checkpoint.saved', data]], isAlone ? undefined : seq);
         return;
       } catch (error) {
-        if (!(error instanceof Conflict)) throw error;
+        if (isAlone || !(error instanceof Conflict)) throw error;
       }
     }
-    data.values = typed.map(([channel, version, value]) => [channel, version, ...pack(value)]);
-    await thread.append([['checkpoint.saved', data]]);
   }
 
   async putWrites(config, writes, taskId, taskPath = '') {

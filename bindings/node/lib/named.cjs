@@ -4,6 +4,7 @@
 
 const { Conflict, IOFailed, NotFound, Unknown } = require('./errors.cjs');
 const { name } = require('./names.cjs');
+const { REPORTS } = require('./session.cjs');
 
 const NAMED = 'session.named';
 
@@ -52,7 +53,7 @@ class Folded {
   /** A process died after it forked this session, and before the fork had a name of its own. */
   async #finishFork(expectedSeq) {
     try {
-      await this.session.appendMany([this.#naming()], { expectedSeq });
+      await this.session.appendMany([this.#naming()], { expectedSeq, [REPORTS]: true });
     } catch (error) {
       if (!(error instanceof Conflict)) throw error; // another process did it
     }
@@ -75,11 +76,16 @@ class Folded {
     return [NAMED, { name: this.parts }];
   }
 
+  /** The events that follow the name in a new session. */
+  birth() {
+    return [];
+  }
+
   /** Append drafts as one, after the event with the name if the session is new. */
   async append(drafts, expectedSeq) {
     while (this.seq === 0 && !(await this.refresh())) {
       try {
-        await this.session.appendMany([this.#naming(), ...drafts], { expectedSeq: 0 });
+        await this.session.appendMany([this.#naming(), ...this.birth(), ...drafts], { expectedSeq: 0, [REPORTS]: true });
         return;
       } catch (error) {
         if (!(error instanceof Conflict)) throw error; // another process began it
@@ -87,7 +93,7 @@ class Folded {
     }
     let seqs;
     try {
-      seqs = await this.session.appendMany(drafts, { expectedSeq, level: this.level });
+      seqs = await this.session.appendMany(drafts, { expectedSeq, level: this.level, [REPORTS]: true });
     } catch (error) {
       // Perhaps an event of level batch never happened: read what there is.
       if (error instanceof IOFailed || error instanceof Unknown) this.#forget('');

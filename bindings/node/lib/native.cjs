@@ -158,10 +158,15 @@ class Table {
     }
   }
 
-  /** Rows of `count` values; `make` turns each row into an object. */
+  /** A row of `count` values, which `make` turns into an object. */
+  row(count, make) {
+    return make(...Array.from({ length: count }, () => this.next()));
+  }
+
+  /** All rows of `count` values. */
   rows(count, make) {
     const rows = [];
-    while (this.more) rows.push(make(...Array.from({ length: count }, () => this.next())));
+    while (this.more) rows.push(this.row(count, make));
     return rows;
   }
 }

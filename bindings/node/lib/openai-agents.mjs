@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of the OpenAI Agents SDK that keeps its items in a store. Items are events. Taking items back is an event, too:
-// it is gone from the conversation and stays in the history; annalSession.delete() removes it for good.
-import { createHash, randomUUID } from 'node:crypto';
+// A session of the OpenAI Agents SDK that keeps its items in a store. Items are events: messages, calls of tools and their
+// results are events of the core pack, and what the user says begins a turn. Taking items back is an event, too: they are
+// gone from the conversation and stay in the history; annalSession.delete() removes them for good.
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { Conflict, Invalid } from './index.mjs';
+import meaning from './meaning.cjs';
 import named from './named.cjs';
 
 const UNSUPPORTED = 'Session history transaction items contain invalid or unsupported data.'; // the sentence of the SDK
@@ -26,7 +28,7 @@ function items(value) {
   if (!Array.isArray(value)) throw new Invalid(UNSUPPORTED);
   let copied;
   try {
-    copied = structuredClone(plain(value));
+    copied = JSON.parse(JSON.stringify(plain(value)));
   } catch {
     throw new Invalid(UNSUPPORTED); // without the value: it may be a secret
   }
@@ -42,6 +44,43 @@ const canonical = (value) =>
       : member,
   );
 
+// How the members of a call and of a result are named in the core pack.
+const ID = { call_id: 'callId' };
+const NAMES = {
+  function_call: { ...ID, tool: 'name', input: 'arguments' },
+  computer_call: { ...ID, input: 'action' },
+  shell_call: { ...ID, input: 'action' },
+  apply_patch_call: { ...ID, input: 'operation' },
+  function_call_result: ID,
+  computer_call_result: ID,
+  shell_call_output: ID,
+  apply_patch_call_output: ID,
+};
+// What the SDK gives to the model as the output of a call that failed.
+const FAILED = /^(An error occurred while running the tool\. Please try again\. Error: |Tool execution was not approved\.)/;
+
+/** An item as an event: its members get the names of the core pack, and `item` has their own names. */
+function told(item) {
+  const { type, role } = item;
+  const isClean = !('item' in item || 'tool' in item || item.id === null || String(item.id).startsWith('~'));
+  const made = { id: `~${randomBytes(4).toString('hex')}` };
+  if (isClean && typeof role === 'string' && 'content' in item) return ['message.added', { ...made, ...item, item: true }];
+  if (isClean && type === 'reasoning' && Array.isArray(item.content) && !('role' in item))
+    return ['message.added', { ...made, ...item, role: 'assistant', item: { role: null } }];
+  const names = Object.hasOwn(NAMES, type) ? NAMES[type] : {};
+  const isWhole = typeof item.callId === 'string' && Object.values(names).every((member) => member in item);
+  if (!isClean || !isWhole || Object.keys(names).some((member) => member in item)) return ['item.added', item];
+  const kept = Object.entries(item).filter(([member]) => !Object.values(names).includes(member));
+  const data = Object.fromEntries([...Object.entries(names).map(([ours, theirs]) => [ours, item[theirs]]), ...kept]);
+  if (!names.input) {
+    const { output } = item;
+    const failed = FAILED.test(typeof output === 'string' ? output : (output?.text ?? ''));
+    return [failed ? 'tool.failed' : 'tool.returned', { ...data, item: names }];
+  }
+  if (names.tool) return ['tool.called', { ...data, item: names }];
+  return ['tool.called', { ...data, tool: type.replace('_call', ''), item: { ...names, tool: null } }];
+}
+
 // The members of a call that the Python package wrote as its tool and its input.
 const CALLS = {
   function_call: { tool: 'name', input: 'arguments' },
@@ -52,32 +91,42 @@ const CALLS = {
   apply_patch_call: { input: 'operation' },
 };
 
-/** The item of an event of the core pack, as the Python package writes items. */
+/** The item of an event of the core pack: in the names that `item` has, or as the Python package writes items. */
 function itemOf(type, data) {
   let names = {};
-  if (type === 'tool.called') names = { tool: undefined, ...CALLS[data.type] };
+  if (data.item !== true) names = Object.fromEntries(Object.entries(data.item).map(([ours, theirs]) => [ours, theirs ?? undefined]));
+  else if (type === 'tool.called') names = { tool: undefined, ...CALLS[data.type] };
   else if (data.type === 'reasoning') names = { role: undefined, content: 'summary' };
   const isMade = typeof data.id === 'string' && data.id.startsWith('~');
   const kept = Object.entries(data).filter(([member]) => member !== 'item' && !(member === 'id' && isMade));
   return Object.fromEntries(
     kept
-      .map(([member, value]) => [member in names ? names[member] : member, value])
+      .map(([member, value]) => [Object.hasOwn(names, member) ? names[member] : member, value])
       .filter(([member]) => member !== undefined),
   );
 }
 
+const isItem = (type, data) =>
+  (data?.item === true || (typeof data?.item === 'object' && data.item !== null)) &&
+  /^(message\.added|tool\.(called|returned|failed))$/.test(type);
+
 /** The items of a conversation, oldest first, each with the seq of its event, and the operations that changed them. */
-class Items extends named.Folded {
+class Items extends meaning.Told {
   reset() {
+    super.reset();
     this.items = [];
     this.operations = new Map(); // id: digest of the transaction
   }
 
-  apply({ type, data, seq }) {
-    if (type === 'item.added') {
+  apply(event) {
+    const { type, data, seq } = event;
+    if (type === 'turn.started' || meaning.ENDS.has(type)) {
+      this.hear(event);
+    } else if (type === 'item.added') {
       this.items.push({ seq, item: data });
-    } else if (data?.item === true && /^(message\.added|tool\.(called|returned|failed))$/.test(type)) {
-      this.items.push({ seq, item: itemOf(type, data) });
+    } else if (isItem(type, data)) {
+      const turn = type === 'message.added' && data.role === 'user' ? String(data.id) : undefined;
+      this.items.push({ seq, turn, item: itemOf(type, data) });
     } else if (type === 'item.removed') {
       if (this.items.at(-1)?.seq === data.seq) this.items.pop();
     } else if (type === 'items.cleared') {
@@ -88,9 +137,32 @@ class Items extends named.Folded {
       const replaced = new Map(data.replaced ?? []);
       this.items = this.items
         .filter((item) => !gone.has(item.seq))
-        .map((item) => (replaced.has(item.seq) ? { seq: item.seq, item: replaced.get(item.seq) } : item));
+        .map((item) => (replaced.has(item.seq) ? { ...item, item: replaced.get(item.seq) } : item));
       if (data.operation !== undefined) this.operations.set(data.operation, data.digest);
     }
+  }
+
+  /** The events of new items: a message of the user begins a turn, and an answer at the end ends it. */
+  tell(added) {
+    const drafts = [];
+    let open = this.openTurn;
+    let last = null;
+    for (const item of added) {
+      const [type, data] = (last = told(item));
+      if (type === 'message.added' && data.role === 'user') {
+        if (open !== null) drafts.push(['turn.completed', { turn_id: open, reason: 'next_turn' }]);
+        drafts.push(['turn.started', { turn_id: (open = String(data.id)) }]);
+      }
+      drafts.push([type, data]);
+    }
+    const isAnswer = last?.[0] === 'message.added' && last[1].role === 'assistant' && last[1].type !== 'reasoning';
+    if (open !== null && isAnswer) drafts.push(['turn.completed', { turn_id: open }]);
+    return drafts;
+  }
+
+  /** The ends of the turns that began with items that are taken back. */
+  back(removed) {
+    return removed.filter(({ turn }) => turn !== undefined).map(({ turn }) => ['turn.rolled_back', { turn_id: turn }]);
   }
 
   /** Append what `make` wants, made again if another process appended in between; nothing if it wants nothing. */
@@ -142,8 +214,12 @@ export class AnnalSession {
 
   /** Add items: all of them, or none. */
   async addItems(added) {
-    const drafts = items(added).map((item) => ['item.added', item]);
-    if (drafts.length > 0) await this.#items.locked(() => this.#items.append(drafts));
+    const wanted = items(added);
+    if (wanted.length === 0) return;
+    await this.#items.locked(async () => {
+      if (this.#items.seq === 0) await this.#items.refresh();
+      await this.#items.append(this.#items.tell(wanted));
+    });
   }
 
   /** Take the most recent item back. Two callers never get the same. */
@@ -151,7 +227,7 @@ export class AnnalSession {
     return this.#items.change(() => {
       const last = this.#items.items.at(-1);
       if (last === undefined) return { drafts: [] };
-      return { drafts: [['item.removed', { seq: last.seq }]], answer: structuredClone(last.item) };
+      return { drafts: [['item.removed', { seq: last.seq }], ...this.#items.back([last])], answer: structuredClone(last.item) };
     });
   }
 
@@ -210,7 +286,8 @@ export class AnnalSession {
       if (canonical(last.map(({ item }) => item)) !== canonical(suffix))
         throw new Conflict('session history: the suffix no longer matches the transaction');
       const removed = last.map(({ seq }) => seq);
-      return { drafts: [['items.changed', { operation: operationId, digest, removed }], ...added.map((item) => ['item.added', item])] };
+      const change = ['items.changed', { operation: operationId, digest, removed }];
+      return { drafts: [change, ...this.#items.back(last), ...this.#items.tell(added)] };
     });
   }
 }

@@ -6,8 +6,11 @@ const errors = require('./errors.cjs');
 const { Args, integer, text } = require('./native.cjs');
 const { choice, eventsOf, LEVELS } = require('./store.cjs');
 const { openState } = require('./state.cjs');
+const { readRecovery } = require('./recovery.cjs');
+const { claimed } = require('./step.cjs');
 
 const LAST = 2n ** 63n - 1n;
+const REPORTS = Symbol('reports'); // an option of appends for events that report what has happened: no guard of core is checked
 const FORMAT_NAMES = [null, 'json', 'msgpack'];
 
 /** Content that is stored beside the journals, named by the SHA-256 of its bytes. */
@@ -27,6 +30,8 @@ class Artifact {
 
 /** One session of a store: append to it, and read it. Any number of these may have the same id. */
 class Session {
+  #steps = null;
+
   constructor(store, id) {
     this.store = store;
     this.id = id;
@@ -58,8 +63,8 @@ class Session {
     return wanted.map((_, place) => first + place);
   }
 
-  async #append(drafts, { expectedSeq, level } = {}) {
-    const chosen = level === undefined ? this.#core.level : choice(LEVELS, level, 'level');
+  async #append(drafts, { expectedSeq, level, [REPORTS]: reports } = {}) {
+    const chosen = (level === undefined ? this.#core.level : choice(LEVELS, level, 'level')) | (reports ? 8 : 0);
     if (expectedSeq === undefined || expectedSeq === null) return this.#core.append(this.id, chosen, -1, drafts);
     if (integer(expectedSeq, 'expectedSeq') < 0) throw new errors.Invalid('expectedSeq must not be negative');
     return this.#core.append(this.id, chosen, expectedSeq, drafts);
@@ -159,6 +164,19 @@ class Session {
     return table.rows(4, (seq, offset, length, what) => ({ session: this.id, seq, offset, length, what }));
   }
 
+  // ---- Continuing it ----
+
+  /** What a new process needs to continue it: the last event, its status, and what was in progress. */
+  recovery() {
+    return readRecovery(this);
+  }
+
+  /** The recorded result of a step; if there is none, call the function and record its result. */
+  async step(key, run, options) {
+    this.#steps ??= claimed(this);
+    return (await this.#steps).run(key, run, options);
+  }
+
   // ---- Its past, and other futures ----
 
   /** The tables of the core pack after event `at`, or at that time; default: now. */
@@ -201,4 +219,4 @@ class Session {
   }
 }
 
-module.exports = { Session, Artifact };
+module.exports = { Session, Artifact, REPORTS };

@@ -18,6 +18,9 @@ function choice(table, value, what) {
   throw new errors.Invalid(`${JSON.stringify(value)} is not a ${what}: ${Object.keys(table).join(', ')}`);
 }
 
+const HIT = 8;
+const hit = (session, seq, tsUs, type, role, tool, snippet, rank) => ({ session, seq, tsUs, type, role, tool, snippet, rank });
+
 /** One JSON value as text; bytes are JSON that is written already. */
 function written(data) {
   if (data === undefined) return 'null';
@@ -373,8 +376,8 @@ class Store {
     return readRows(await this.core.run('sql', writeParams(args, params)));
   }
 
-  async search(words = [], options = {}) {
-    const { expression = '', sessions, types, role = '', tool = '', since, until, limit = 20, newestFirst } = options;
+  #search(words, options, limit, places) {
+    const { expression = '', sessions, types, role = '', tool = '', since, until, newestFirst } = options;
     const args = new Args()
       .slices(typeof words === 'string' ? words.split(/\s+/).filter(Boolean) : words)
       .slices(sessions)
@@ -385,9 +388,21 @@ class Store {
       .number(bound(since))
       .number(bound(until))
       .number(integer(limit, 'limit'))
-      .number(newestFirst ? 1 : 0);
-    return (await this.core.run('search', args)).rows(8, (session, seq, tsUs, type, role, tool, snippet, rank) => ({
-      session, seq, tsUs, type, role, tool, snippet, rank,
+      .number(newestFirst ? 1 : 0)
+      .number(places);
+    return this.core.run('search', args);
+  }
+
+  async search(words = [], options = {}) {
+    return (await this.#search(words, options, options.limit ?? 20, 0)).rows(HIT, hit);
+  }
+
+  /** The sessions that a question is about, the best first. */
+  async find(words, { places = 3, limit = 10, ...options } = {}) {
+    if (!(integer(places, 'places') > 0)) throw new errors.Invalid('places must be at least 1');
+    const table = await this.#search(words, options, limit, places);
+    return table.rows(6, (session, lastUs, events, score, why, count) => ({
+      session, lastUs, events, score, why, places: Array.from({ length: count }, () => table.row(HIT, hit)),
     }));
   }
 

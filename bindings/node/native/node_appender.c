@@ -23,6 +23,8 @@
 #define FEW         8    /* this many drafts need no allocation */
 #define WRITERS_MAX 4096 /* more are closed when a batch has ended */
 #define BUCKETS     4096
+/* Beside the level: events of the past; no guard of the core pack is checked. */
+#define REPORTS 8
 
 struct writer {
     char *session;
@@ -43,6 +45,7 @@ struct item {
     size_t count;
     annal_level level;
     bool has_id;
+    bool reports;
     bool is_waiting; /* for the sync of the batch */
     annal_status status;
     uint64_t seq;
@@ -150,7 +153,7 @@ static annal_status append(struct appender *appender, struct item *item, annal_l
         drafts[i].ts_us = args_number(&args);
         item->has_id = item->has_id || drafts[i].id.len > 0;
     }
-    annal_append_options options = {.level = level};
+    annal_append_options options = {.level = level, .reports = item->reports};
     if (item->expected >= 0) {
         options.expect = ANNAL_EXPECT_SEQ;
         options.expected_seq = (uint64_t)item->expected;
@@ -227,7 +230,9 @@ static void run_item(struct appender *appender, struct item *item, bool alone)
     struct args *args = &item->job->args;
     annal_error err = {0};
     annal_slice session = args_slice(args);
-    item->level = (annal_level)args_number(args);
+    int64_t level = args_number(args);
+    item->level = (annal_level)(level & ~REPORTS);
+    item->reports = (level & REPORTS) != 0;
     item->expected = args_number(args);
     item->count = (size_t)args_number(args);
     item->args = *args;

@@ -495,6 +495,21 @@ static int put_hit(void *arg, const annal_search_hit *hit)
     return table->failed ? STOP : 0;
 }
 
+static int put_found(void *arg, const annal_search_session *found)
+{
+    struct table *table = arg;
+    table_text(table, found->session);
+    table_number(table, found->last_us);
+    table_number(table, (int64_t)found->events);
+    table_value(table, &(annal_value){.kind = ANNAL_VALUE_REAL, .real = found->score});
+    table_text(table, found->why);
+    table_number(table, (int64_t)found->place_count);
+    for (size_t i = 0; i < found->place_count; i++)
+        put_hit(table, &found->places[i]);
+    return table->failed ? STOP : 0;
+}
+
+/* The events that contain words or, with a number of places, the sessions. */
 static annal_status op_search(struct job *job, annal_error *err)
 {
     struct args *args = &job->args;
@@ -519,7 +534,10 @@ static annal_status op_search(struct job *job, annal_error *err)
         options.until_us = args_number(args);
         options.limit = (uint64_t)args_number(args);
         options.order = args_number(args) != 0 ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
-        status = annal_search(index, &options, put_hit, &job->table, NULL, err);
+        options.places = (uint32_t)args_number(args);
+        status = options.places > 0
+                     ? annal_search_sessions(index, &options, put_found, &job->table, NULL, err)
+                     : annal_search(index, &options, put_hit, &job->table, NULL, err);
     }
     for (size_t i = 0; i < 3; i++)
         free(lists[i]);

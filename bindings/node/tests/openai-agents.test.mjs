@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { MemorySession, isSessionHistoryRewriteAwareSession, isSessionHistoryTransactionAwareSession } from '@openai/agents-core';
 import * as annal from 'libannal';
 import { AnnalSession } from 'libannal/openai-agents';
-import { openStore } from './helpers.mjs';
+import { collect, openStore } from './helpers.mjs';
 
 const user = (text) => ({ role: 'user', content: [{ type: 'input_text', text }] });
 const call = (callId, value) => ({ type: 'function_call', callId, name: 'f', status: 'completed', arguments: `{"n":${value}}` });
@@ -69,7 +69,7 @@ test('an item that JSON would change is refused', async (t) => {
   item.content = 'changed';
   (await session.getItems())[0].content = 'changed';
   assert.deepEqual(await session.getItems(), [user('start')]);
-  assert.equal(await session.annalSession.lastSeq(), 2);
+  assert.deepEqual((await collect(session.annalSession.events())).map(({ type }) => type), ['session.named', 'session.created', 'turn.started', 'message.added']);
 });
 
 test('it reads items that the Python package wrote in events of the core pack', async (t) => {

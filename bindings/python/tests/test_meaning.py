@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,42 @@ def test_claude_agent(path: Path) -> None:
             assert [role for role, _ in found["said"]] == ["user", "assistant", "assistant", "assistant"]
         assert store.sql("SELECT parent_session_id FROM sessions WHERE id = ?1", sub)[0] == (id_,)
         assert hits(store, "pelican") == ["message.added"] * 4 and hits(store, "leagues") == ["tool.returned"] * 2
+
+
+def test_a_transcript_has_the_events_of_the_vectors(store: annal.Store) -> None:
+    """meaning.json holds for the Node package, too."""
+    pytest.importorskip("claude_agent_sdk")
+    from libannal.claude_agent import AnnalSessionStore
+
+    vectors = json.loads((Path(__file__).parent / "meaning.json").read_text())
+    for number, vector in enumerate(vectors["claude-agent"]):
+        sessions, key = AnnalSessionStore(store), {"project_key": "p", "session_id": f"s{number}"}
+        for lines in vector["appends"]:
+            asyncio.run(sessions.append(key, lines))  # type: ignore[arg-type]
+        session = store.session(annal.name("claude-agent", "p", f"s{number}"))
+        assert [[event.type, event.data] for event in session.events(2)] == vector["events"]
+
+
+def test_what_the_node_package_wrote_is_read(store: annal.Store) -> None:
+    pytest.importorskip("agents")
+    pytest.importorskip("langgraph")
+    from libannal.langgraph import _Thread
+    from libannal.openai_agents import AnnalSession
+
+    items = store.session(annal.name("openai-agents", "node"))
+    items.append("session.named", {"name": ["openai-agents", "node"]})
+    names = {"call_id": "callId", "tool": "name", "input": "arguments"}
+    items.append("tool.called", {"call_id": "c", "tool": "f", "input": "{}", "type": "function_call", "item": names})
+    items.append("message.added", {"id": "~1", "role": "assistant", "content": [], "type": "reasoning", "item": {"role": None}})
+    session: Any = AnnalSession("node", store)
+    assert asyncio.run(session.get_items()) == [
+        {"callId": "c", "name": "f", "arguments": "{}", "type": "function_call"},
+        {"type": "reasoning", "content": []},
+    ]
+    thread = _Thread(store.session("t"), ("langgraph", "t"))
+    thread.session.append_many([thread.naming(), ("message.added", {"id": "m", "role": "user", "content": 'a "b"\n'})])
+    thread.refresh()
+    assert thread.unpack(["WyI=", [2, 0, "json"], "Il0="]) == json.dumps(['a "b"\n']).encode()
 
 
 def test_google_adk(path: Path) -> None:

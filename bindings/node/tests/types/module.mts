@@ -27,6 +27,15 @@ try {
 } catch (error) {
   if (error instanceof Conflict && error instanceof annal.Error) error.osErrno satisfies number;
 }
+const sum: number = await annal.run('job', { store, session: 'job', resume: true }, async (run) => {
+  for (const { callId, input } of run.recovery?.calls ?? []) await run.message('user', [callId, input ?? null]);
+  const [one] = await run.step('load', () => [1, 2], { retries: 1, timeout: 100 });
+  return run.tool('add', {}, async () => one ?? 0);
+});
+const found: annal.Found[] = await store.find(['sum', String(sum)], { places: 1 });
+(await session.step('again', async (signal) => signal?.aborted ?? found.length)) satisfies number | boolean;
+const add: (a: number) => Promise<number> = annal.record((a: number) => a + 1, { store });
+await add(1);
 // @ts-expect-error a level that does not exist
 await session.append('x', {}, { level: 'soon' });
 

@@ -70,7 +70,7 @@ def _settled(packed: Any, seq: int) -> Any:
         begin, inserted, skipped, copied, tail = packed
         return [begin, _settled(inserted, seq), skipped, copied, _settled(tail, seq)]
     return [
-        piece if isinstance(piece, str) else [piece[0] + seq if piece[0] < 0 else piece[0], piece[1]]
+        piece if isinstance(piece, str) else [piece[0] + seq if piece[0] < 0 else piece[0], *piece[1:]]
         for piece in packed
     ]
 
@@ -153,9 +153,12 @@ class _Thread(Told):
         """The bytes that `_pieces()` packed."""
         if isinstance(packed, str):
             return b64decode(packed)
-        return b"".join(
-            b64decode(piece) if isinstance(piece, str) else self.texts[piece[0]][piece[1]] for piece in packed
-        )
+        return b"".join(b64decode(piece) if isinstance(piece, str) else self._text(*piece) for piece in packed)
+
+    def _text(self, seq: int, place: int, form: str = "") -> bytes:
+        """A text of a message; the Node package refers to it in the form that it has in JSON, too."""
+        text = self.texts[seq][place]
+        return dumps(text.decode())[1:-1] if form == "json" else text
 
     def difference(
         self, space: str, channel: str, typed: Typed, pack: Callable[[bytes], Any]

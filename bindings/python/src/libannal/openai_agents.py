@@ -85,7 +85,10 @@ def _item_of(type: str, data: dict[str, Any]) -> dict[str, Any]:
     names: dict[str, str] = {}
     if str(data.get("id", "")).startswith("~"):
         gone.add("id")
-    if type == "tool.called":
+    if isinstance(data["item"], dict):  # by the Node package, with the names that the item has
+        names = {name: given for name, given in data["item"].items() if given is not None}
+        gone |= {name for name, given in data["item"].items() if given is None}
+    elif type == "tool.called":
         tool, input_ = _CALLS[str(kind)]
         names["input"] = input_
         if tool is None:
@@ -128,7 +131,7 @@ _TYPES = frozenset(("item.added", "message.added", "tool.called", "tool.returned
 
 
 def _is_item(event: Event) -> bool:
-    return event.type == "item.added" or event.type in _TYPES and event.data.get("item") is True
+    return event.type == "item.added" or event.type in _TYPES and bool(event.data.get("item"))
 
 
 class _Items(Told):
