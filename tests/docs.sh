@@ -77,6 +77,7 @@ run README.md
 run docs/guide.md
 block packs.md sql 1 >"$work/tools_per_day.sql"
 block packs.md sql 2 >"$work/tasks.sql"
+block packs.md sql 3 >"$work/chores.sql"
 run docs/packs.md "$work"
 for page in docs/packs/*.md; do
     run "$page"

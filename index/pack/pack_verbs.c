@@ -7,10 +7,21 @@
  *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
  *             The verb appends one event of this type, through fills and guards. {NAME} in SESSION
  *             is replaced by the value of NAME: team_{TEAM}.
- *         -- verb NOUN VERB   selects   [session SESSION]   "SENTENCE"
+ *         -- verb NOUN VERB   appends TYPE   each   "SENTENCE"
+ *             The verb appends one such event for each row of the SELECT that follows: with the
+ *             data in its column data, to the session in its column session. A column says is the
+ *             line that people see. A row with a text in the column subject may be refused by a
+ *             guard: the refusal is reported about the subject, and the other rows follow. All
+ *             rows are read before the first event is appended.
+ *         -- verb NOUN VERB   selects   [lines]   [session SESSION]   "SENTENCE"
  *             The verb prints the rows of the one SELECT that follows; ?1, ?2, … are the values in
  *             the order of their lines. The SELECT can also use the databases that packs keep for
- *             SESSION.
+ *             SESSION. lines: people see only the last column, which --json leaves out.
+ *         -- verb NOUN VERB   writes   "SENTENCE"
+ *             The verb writes each row of the SELECT as a file below the operand DIR: the text
+ *             content into folder/name followed by suffix. Files whose content is NULL are deleted
+ *             first. Bytes of name that are not safe in a file name are written as %XX. No link
+ *             below DIR is followed (journal/base/below.h).
  *     The command annal may contain code for a verb of a built-in pack. Such a verb needs no
  *     session in the file, and has the word `runs` if it neither appends one event nor runs one
  *     SELECT.
@@ -23,11 +34,14 @@
  *         MEMBER = JSON   a constant of data
  *         says TEXT       a line for people, printed after the event; {NAME} is a value, {MEMBER} a
  *                         member of data, {seq} and {session_id} are those of the event
+ *         none TEXT       a line for people if a SELECT with `each` or `writes` returns no row; a
+ *                         verb that writes then fails with it
+ *         needs PACK      another pack that must be enabled
  *         about TEXT      paragraphs of its help
  *         example TEXT    commands
  *     KIND is one of enum annal_field_kind (annal/verb.h), in small letters. MEMBER is the member
  *     of data that receives the value: content, run.id. JSON is the default; A, B, … are the only
- *     allowed values.
+ *     allowed values; (1..100) are those of a number.
  * (3) Verbs do not change the content of tables, so the hashes that decide about a rebuild leave
  *     them out.
  */
@@ -55,7 +69,7 @@ enum { NAME_BYTES_MAX = 24, MEMBER_BYTES_MAX = 60, PARAMS_MAX = 16 };
 
 #define ITEM_PREFIX "--   "
 #define VERB_GRAMMAR                                                                               \
-    "'-- verb NOUN VERB   appends TYPE   session SESSION   \"SENTENCE\"', or selects"
+    "'-- verb NOUN VERB   appends TYPE   session SESSION   \"SENTENCE\"', or selects, or writes"
 
 /* The text of a section that is being read; words are cut out of it in place. */
 struct reading {
@@ -298,7 +312,7 @@ static annal_status parse_field(const struct reading *r, annal_field *field, cha
         if (!is_name(field->value, true))
             return wrong(r, err,
                          "'%s' cannot begin a line of a verb: use NAME, [NAME], --NAME, MEMBER =, "
-                         "says, about or example",
+                         "says, none, needs, about or example",
                          word);
     }
     word = field->kind == ANNAL_FIELD_FLAG ? word : take(&at);
@@ -363,12 +377,16 @@ static annal_status check_field(const struct reading *r, const annal_verb *verb,
             return wrong(r, err, "%s is optional, so %s after it must be optional, too",
                          before->value, field->value);
     }
+    unsigned long long least = 0, most = 0;
+    if (field->choices != NULL && field->kind == ANNAL_FIELD_NUMBER &&
+        (sscanf(field->choices, "%llu..%llu", &least, &most) != 2 || least > most))
+        return wrong(r, err, "write the allowed values of a number as (1..100)");
     if (field->choices != NULL && field->kind != ANNAL_FIELD_TEXT &&
-        field->kind != ANNAL_FIELD_LIST)
-        return wrong(r, err, "only a text or a list has choices");
-    if (verb->type == NULL && field->to != NULL)
-        return wrong(r, err, "'%s' cannot be a member of data: this verb appends no event",
-                     field->to);
+        field->kind != ANNAL_FIELD_LIST && field->kind != ANNAL_FIELD_NUMBER)
+        return wrong(r, err, "only a text, a list or a number has choices");
+    if ((verb->type == NULL || verb->kind == ANNAL_VERB_EACH) && field->to != NULL)
+        return wrong(r, err, "'%s' cannot be a member of data: this verb %s", field->to,
+                     verb->type == NULL ? "appends no event" : "takes data from its SELECT");
     return ANNAL_OK;
 }
 
@@ -377,8 +395,9 @@ static annal_status check_field(const struct reading *r, const annal_verb *verb,
 static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_field *fields,
                                size_t *count, char *item, annal_error *err)
 {
-    static const char *const words[] = {"says", "about", "example"};
-    const char **const texts[] = {&verb->said, &verb->about, &verb->examples};
+    static const char *const words[] = {"says", "about", "example", "none", "needs"};
+    const char **const texts[] = {&verb->said, &verb->about, &verb->examples, &verb->none,
+                                  &verb->needs};
     char *at = item + 2, *word = skip_space(at);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (!take_if(&at, words[i]))
@@ -386,7 +405,7 @@ static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_
         if (*texts[i] != NULL || *skip_space(at) == '\0')
             return wrong(r, err, "a verb has only one '%s', with a text", words[i]);
         char *text = take_text(item, skip_space(at), i == 2 ? 2 : 0);
-        if (i < 2) /* remove the newline at the end, which only examples keep */
+        if (i != 2) /* remove the newline at the end, which only examples keep */
             text[strlen(text) - 1] = '\0';
         *texts[i] = text;
         return ANNAL_OK;
@@ -439,44 +458,87 @@ static annal_status cut_select(const struct reading *r, char *sql, const char **
     return ANNAL_OK;
 }
 
+/* Check that each { in a sentence for people has its }. */
+static annal_status check_said(const struct reading *r, const char *word, const char *said,
+                               annal_error *err)
+{
+    for (const char *at = said; at != NULL && (at = strchr(at, '{')) != NULL; at++)
+        if (strchr(at, '}') == NULL)
+            return wrong(r, err, "%s: a { without its }", word);
+    return ANNAL_OK;
+}
+
+/* Check that a verb that writes files has the operand DIR. */
+static bool has_directory(const annal_verb *verb)
+{
+    const annal_field *field = verb->fields;
+    while (field->kind != ANNAL_FIELD_END &&
+           (field->name != NULL || field->value == NULL || strcmp(field->value, "DIR") != 0))
+        field++;
+    return field->kind == ANNAL_FIELD_TEXT && field->required;
+}
+
 /*
  * Check that a verb has all parts that its kind needs, and no others, after all its lines were
  * read; sql is the text below the lines.
  */
-static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects, bool runs,
-                               char *sql, annal_error *err)
+static annal_status check_verb(struct reading *r, annal_verb *verb, char *sql, annal_error *err)
 {
-    const char *at;
+    const char *at = sql;
     bool of_user = annal__builtin_pack(r->pack->name) == NULL;
-    if (of_user && runs)
+    bool appends = verb->kind == ANNAL_VERB_APPENDS;
+    bool selects = !appends && verb->kind != ANNAL_VERB_RUNS;
+    bool acts = verb->kind == ANNAL_VERB_EACH || verb->kind == ANNAL_VERB_WRITES;
+    if (of_user && verb->kind == ANNAL_VERB_RUNS)
         return wrong(r, err, "only verbs of built-in packs can run code");
-    if ((verb->type != NULL) + selects + runs != 1)
+    if (verb->kind == ANNAL_VERB_NONE ||
+        (verb->type != NULL) != (appends || verb->kind == ANNAL_VERB_EACH))
         return wrong(r, err, "a verb is " VERB_GRAMMAR);
     if (selects && verb->said != NULL)
         return wrong(r, err, "a verb that selects prints rows, so it cannot have 'says'");
-    for (at = verb->said; at != NULL && (at = strchr(at, '{')) != NULL; at++)
-        if (strchr(at, '}') == NULL)
-            return wrong(r, err, "says: a { without its }");
-    if (of_user && verb->type != NULL && verb->session == NULL)
+    if (verb->none != NULL && !acts)
+        return wrong(r, err, "only a verb with 'each' or 'writes' can have 'none'");
+    if (verb->kind == ANNAL_VERB_WRITES && !has_directory(verb))
+        return wrong(r, err, "a verb that writes files needs the line 'DIR   text   \"HELP\"'");
+    if (of_user && appends && verb->session == NULL)
         return wrong(r, err, "the session of the event is missing: add 'session NAME'");
     for (size_t i = 0; selects && verb->fields[i].kind != ANNAL_FIELD_END; i++)
         if (i == PARAMS_MAX)
             return wrong(r, err, "a SELECT takes at most %d values", PARAMS_MAX);
-    annal_status status = check_session(r, verb, err);
+    annal_status status = check_said(r, "says", verb->said, err);
+    if (status >= 0)
+        status = check_said(r, "none", verb->none, err);
+    if (status >= 0)
+        status = check_session(r, verb, err);
     if (status < 0 || selects)
         return status < 0 ? status : cut_select(r, sql, &verb->sql, err);
-    at = sql;
     return annal__token_next(&at).kind == TOKEN_END
                ? ANNAL_OK
                : wrong(r, err, "only a verb that selects has SQL below its lines");
 }
 
 /* Parse the clauses of a verb, which follow NOUN VERB in its first line. */
-static annal_status parse_clauses(const struct reading *r, annal_verb *verb, bool *selects,
-                                  bool *runs, char *at, annal_error *err)
+static annal_status parse_clauses(const struct reading *r, annal_verb *verb, char *at,
+                                  annal_error *err)
 {
+    /* a word, and the kinds before and after it */
+    static const struct {
+        const char *word;
+        annal_verb_kind from, to;
+    } words[] = {{"selects", ANNAL_VERB_NONE, ANNAL_VERB_SELECTS},
+                 {"lines", ANNAL_VERB_SELECTS, ANNAL_VERB_LINES},
+                 {"writes", ANNAL_VERB_NONE, ANNAL_VERB_WRITES},
+                 {"runs", ANNAL_VERB_NONE, ANNAL_VERB_RUNS},
+                 {"each", ANNAL_VERB_APPENDS, ANNAL_VERB_EACH}};
     for (at = skip_space(at); *at != '"' && *at != '\0'; at = skip_space(at)) {
-        if (take_if(&at, "appends") && verb->type == NULL) {
+        size_t i = 0;
+        while (i < sizeof words / sizeof *words &&
+               (verb->kind != words[i].from || !take_if(&at, words[i].word)))
+            i++;
+        if (i < sizeof words / sizeof *words) {
+            verb->kind = words[i].to;
+        } else if (verb->kind == ANNAL_VERB_NONE && take_if(&at, "appends")) {
+            verb->kind = ANNAL_VERB_APPENDS;
             verb->type = take(&at);
             const annal_draft draft = {.type = annal_slice_of(verb->type),
                                        .data = ANNAL_SLICE("{}")};
@@ -484,10 +546,6 @@ static annal_status parse_clauses(const struct reading *r, annal_verb *verb, boo
                 return wrong(r, err, "'%s' is not an event type", verb->type);
         } else if (take_if(&at, "session") && verb->session == NULL) {
             verb->session = take(&at);
-        } else if (take_if(&at, "selects") && !*selects) {
-            *selects = true;
-        } else if (take_if(&at, "runs") && !*runs) {
-            *runs = true;
         } else {
             break;
         }
@@ -501,7 +559,6 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
                                char *sql, annal_error *err)
 {
     size_t count = 1;
-    bool selects = false, runs = false;
     char *line = take_item(r);
     join(line);
     const char *word = take(&line);
@@ -521,7 +578,7 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
     if (fields == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read the verbs of pack '%s': out of memory",
                            r->pack->file);
-    annal_status status = parse_clauses(r, verb, &selects, &runs, line, err);
+    annal_status status = parse_clauses(r, verb, line, err);
     char *item = NULL;
     for (count = 0; status >= 0 && (item = take_item(r)) != NULL;)
         status = parse_item(r, verb, fields, &count, item, err);
@@ -531,7 +588,7 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
                      "a line of a verb must begin with two dashes and three spaces (put an empty "
                      "line before a comment)");
     r->line = verb->line;
-    return status < 0 ? status : check_verb(r, verb, selects, runs, sql, err);
+    return status < 0 ? status : check_verb(r, verb, sql, err);
 }
 
 /* ---- All verbs of a pack ---- */
@@ -646,6 +703,28 @@ static bool has_plain(const char *sql)
     return token.kind != TOKEN_END;
 }
 
+/* Check that the SELECT of a verb that appends or writes has the columns that its kind needs. */
+static annal_status check_columns(const annal_pack *pack, const annal_verb *verb,
+                                  sqlite3_stmt *stmt, annal_error *err)
+{
+    static const char *const each[] = {"session", "data", NULL};
+    static const char *const writes[] = {"folder", "name", "suffix", "content", NULL};
+    static const char *const none[] = {NULL};
+    const char *const *names = verb->kind == ANNAL_VERB_EACH     ? each
+                               : verb->kind == ANNAL_VERB_WRITES ? writes
+                                                                 : none;
+    for (; stmt != NULL && *names != NULL; names++) {
+        int at = 0, count = sqlite3_column_count(stmt);
+        while (at < count && strcmp(sqlite3_column_name(stmt, at), *names) != 0)
+            at++;
+        if (at == count)
+            return annal__fail(err, ANNAL_ERR_SQL,
+                               "%s:%u: the SELECT of the verb '%s' needs a column '%s'", pack->file,
+                               verb->line, verb->name, *names);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status check_select(const annal_pack *pack, const struct pack_section *section,
                                  const annal_verb *verb, sqlite3 *db, annal_error *err)
 {
@@ -671,6 +750,8 @@ static annal_status check_select(const annal_pack *pack, const struct pack_secti
     else if (status < 0)
         annal__fail(err, status, "%s:%u: %s", pack->file, line,
                     why.message + (strncmp(why.message, "SQL: ", 5) == 0 ? 5 : 0));
+    if (status >= 0)
+        status = check_columns(pack, verb, stmt, err);
     for (int i = 1; status >= 0 && i <= sqlite3_bind_parameter_count(stmt); i++) {
         /* NULL if the parameter is a plain ?, or its number is not used */
         const char *name = sqlite3_bind_parameter_name(stmt, i);

@@ -51,6 +51,8 @@ struct command {
     const char *session;
     /* sentence that is printed for people, such as "sent {id} to team {TEAM}" */
     const char *said;
+    const char *none;  /* sentence for the case that the SELECT returns no row, or NULL */
+    const char *needs; /* another pack that must be enabled, or NULL */
     /* called before the append; returns 0 or an exit status; may be NULL */
     int (*prepare)(struct verb_call *call);
     int (*finish)(struct verb_call *call); /* prints the result in place of said; may be NULL */

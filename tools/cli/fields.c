@@ -173,6 +173,8 @@ static int check_value(const struct field *field, const char *name, const char *
     switch (field->kind) {
     case FIELD_COUNT:
         return check_count(field, name, text);
+    case FIELD_NUMBER:
+        return field->most != 0 ? check_count(field, name, text) : 0;
     case FIELD_AMOUNT:
         return check_amount(field, name, text);
     case FIELD_TIME:

@@ -20,6 +20,7 @@
 
 #include <annal/verb.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,12 @@ static struct field *fields_of(const annal_field *from)
             .required = from[i].required,
             .preset = from[i].preset,
             .choices = from[i].choices};
+    for (size_t i = 0; i < count; i++) {
+        if (fields[i].kind != FIELD_NUMBER || fields[i].choices == NULL)
+            continue;
+        sscanf(fields[i].choices, "%" SCNu64 "..%" SCNu64, &fields[i].least, &fields[i].most);
+        fields[i].choices = NULL;
+    }
     return fields;
 }
 
@@ -85,6 +92,10 @@ static void add_code(const char *noun, struct command *verb)
 
 static struct command *verbs_of(const annal_noun *noun, bool has_code)
 {
+    static int (*const runs[])(const struct args *) = {
+        [ANNAL_VERB_APPENDS] = verb_append,     [ANNAL_VERB_EACH] = verb_append_each,
+        [ANNAL_VERB_SELECTS] = verb_select,     [ANNAL_VERB_LINES] = verb_lines,
+        [ANNAL_VERB_WRITES] = verb_write_files, [ANNAL_VERB_RUNS] = NULL};
     const annal_verb *from = noun->verbs;
     size_t count = 0;
     while (from[count].name != NULL)
@@ -99,11 +110,10 @@ static struct command *verbs_of(const annal_noun *noun, bool has_code)
                                     .type = from[i].type,
                                     .session = from[i].session,
                                     .said = from[i].said,
-                                    .sql = from[i].sql};
-        if (verbs[i].sql != NULL)
-            verbs[i].run = verb_select;
-        else if (verbs[i].type != NULL)
-            verbs[i].run = verb_append;
+                                    .none = from[i].none,
+                                    .needs = from[i].needs,
+                                    .sql = from[i].sql,
+                                    .run = runs[from[i].kind]};
         if (has_code)
             add_code(noun->name, &verbs[i]);
     }

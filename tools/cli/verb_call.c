@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs one verb of two words: opens the store, appends an event, prints rows. */
+/* Runs one verb of two words: opens the store, appends an event. */
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -8,17 +8,14 @@
 #include "tools/cli/catch_up.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/must.h"
-#include "tools/cli/overdue.h"
-#include "tools/cli/rows.h"
+#include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verb_data.h"
 
 #include <annal/pack.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct verb_member {
@@ -167,8 +164,9 @@ int verb_open(struct verb_call *call, const struct args *args)
                          &(annal_index_options){.wait_ms = call->wait_ms, .decider = call->decider},
                          &call->index, &err) < 0)
         exit_status = fail_error(&err);
-    const struct noun *noun = args->noun;
-    return exit_status != 0 ? exit_status : verb_need_pack(call, noun != NULL ? noun->pack : NULL);
+    if (exit_status == 0 && args->noun != NULL)
+        exit_status = verb_need_pack(call, args->noun->pack);
+    return exit_status != 0 ? exit_status : verb_need_pack(call, verb->needs);
 }
 
 annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,
@@ -309,101 +307,5 @@ int verb_append(const struct args *args)
         exit_status = verb->finish(&call);
     else if (exit_status == 0)
         verb_print(&call);
-    return verb_close(&call, exit_status);
-}
-
-/* ---- Rows ---- */
-
-/* Decode the JSON string in json. *out points into json, whose text may be replaced. Returns 0 or
- * an exit status. */
-static int unquote(struct buf *json, annal_slice *out)
-{
-    struct buf text = {0};
-    if (annal__json_text(annal__buf_slice(json), &text, out) < 0) {
-        annal__buf_done(&text);
-        return fail_storage("read the command line: out of memory");
-    }
-    if (text.len > 0) {
-        annal__buf_done(json);
-        *json = text;
-    } else {
-        annal__buf_done(&text);
-    }
-    return 0;
-}
-
-static annal_value number_value(const char *text)
-{
-    errno = 0;
-    long long whole = strtoll(text, NULL, 10);
-    if (errno == 0 && text[strspn(text, "-0123456789")] == '\0')
-        return (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = whole};
-    return (annal_value){.kind = ANNAL_VALUE_REAL, .real = strtod(text, NULL)};
-}
-
-/* Read a field as a parameter of SQL; a text points into json. Returns 0 or an exit status. */
-static int read_param(const struct args *args, const struct field *field, struct buf *json,
-                      annal_value *out)
-{
-    int exit_status = verb_field_json(args, field, json);
-    *out = (annal_value){.kind = ANNAL_VALUE_NULL};
-    if (exit_status != 0 || json->len == 0)
-        return exit_status;
-    const char *text = must_cstr(json);
-    *out = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(json)};
-    if (text[0] == '"')
-        exit_status = unquote(json, &out->bytes);
-    else if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
-        *out = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = text[0] == 't'};
-    else if (strchr("-0123456789", text[0]) != NULL)
-        *out = number_value(text);
-    return exit_status;
-}
-
-enum { PARAMS_MAX = 16 };
-
-/* Return the number of parameters, which is the highest number after a question mark. */
-static size_t count_params(const char *sql)
-{
-    size_t count = 0;
-    for (const char *at = strchr(sql, '?'); at != NULL; at = strchr(at + 1, '?')) {
-        size_t number = strtoul(at + 1, NULL, 10);
-        count = number > count ? number : count;
-    }
-    ANNAL_ASSERT(count <= PARAMS_MAX);
-    return count;
-}
-
-int verb_select(const struct args *args)
-{
-    struct verb_call call;
-    struct buf json[PARAMS_MAX] = {{0}};
-    annal_value params[PARAMS_MAX];
-    size_t count = 0;
-    annal_error err = {0};
-    struct rows rows = {.format = args->json ? OUT_JSONL : OUT_TABLE};
-    int exit_status = verb_open(&call, args);
-    size_t asked = count_params(args->command->sql);
-    bool of_user = args->noun != NULL && args->noun->of_user;
-    annal_limits limits = of_user ? limits_usual : (annal_limits){0};
-    if (of_user)
-        overdue_watch(&limits);
-    for (; exit_status == 0 && count < asked; count++)
-        exit_status = read_param(args, &args->command->fields[count], &json[count], &params[count]);
-    if (exit_status != 0)
-        goto done;
-    const annal_sql_options options = {.params = params,
-                                       .param_count = count,
-                                       .columns = rows_columns,
-                                       .limits = limits,
-                                       .session = annal_slice_of(call.session)};
-    if (annal_sql(call.index, annal_slice_of(args->command->sql), &options, rows_row, &rows, &err) <
-        0)
-        exit_status = fail_error(&err);
-    rows_done(&rows);
-
-done:
-    for (size_t i = 0; i < count; i++)
-        annal__buf_done(&json[i]);
     return verb_close(&call, exit_status);
 }

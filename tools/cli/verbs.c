@@ -20,29 +20,31 @@ const struct option verb_common[] = {
 
 /* ---- Values that were given ---- */
 
-int verb_session_id(const struct args *args, const char *template, char *out, size_t size)
+int verb_fill_in(const struct args *args, const char *template, struct buf *out)
 {
-    struct buf id = {0};
-    bool missing = false;
-    while (*template != '\0' && !missing) {
+    while (*template != '\0') {
         char name[NAME_BYTES];
         size_t len = strcspn(template, "{");
-        must_append(&id, template, len);
+        must_append(out, template, len);
         template += len;
         if (*template == '\0')
             break;
         len = strcspn(template, "}");
         snprintf(name, sizeof name, "%.*s", (int)len - 1, template + 1);
         const char *text = args_get(args, name);
-        missing = text == NULL;
-        if (text != NULL)
-            must_append_text(&id, text);
+        if (text == NULL)
+            return fail_usage("required option --%s is missing", name);
+        must_append_text(out, text);
         template += len + 1;
-        if (missing)
-            fail_usage("required option --%s is missing", name);
     }
+    return 0;
+}
+
+int verb_session_id(const struct args *args, const char *template, char *out, size_t size)
+{
+    struct buf id = {0};
+    int exit_status = verb_fill_in(args, template, &id);
     annal_slice session = annal__buf_slice(&id);
-    int exit_status = missing ? EXIT_USAGE : 0;
     if (exit_status == 0 && annal_session_id_check(session, NULL) < 0)
         exit_status = fail_usage("'%.*s' is not a valid session id: use 1 to %d of A-Z a-z 0-9 . _ "
                                  "-, and neither . nor - at the beginning",

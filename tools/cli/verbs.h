@@ -5,12 +5,15 @@
  * A noun (team) has a list of verbs (send), each a struct command with a table of fields. A field
  * is an operand or an option, and names the member of an event's data that it fills; help,
  * completion and the checks of the command line are generated from the same table. The function in
- * `run` makes three kinds of verbs:
+ * `run` makes these kinds of verbs:
  *
  *     verb_append   one event of type, in the session that the template says, through the guards of
  *                   the packs; then one sentence, or with --json
  *                   {"session_id":…,"seq":…,"type":…,"data":{…}}
  *     verb_select   the rows of a SELECT: a table, or with --json one object a line
+ *     verb_lines    the same, but people see only the last column
+ *     verb_append_each, verb_write_files
+ *                   an event for each row of the SELECT, or its rows as files
  *     a function    of its own, which may use verb_open(), verb_post() and verb_close()
  *
  * The verbs of a pack are data in its SQL file (index/pack/pack_verbs.c), from which nouns.c builds
@@ -168,5 +171,8 @@ int verb_append(const struct args *args);
 /* Print the rows of the verb's SELECT. Its parameters ?1, ?2, … are the fields in the order of the
  * table: texts, numbers, 1 or NULL for a flag; a list is a JSON array. */
 int verb_select(const struct args *args);
+int verb_lines(const struct args *args);
+int verb_append_each(const struct args *args);
+int verb_write_files(const struct args *args);
 
 #endif

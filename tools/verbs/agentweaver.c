@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs of the packs agentweaver and memory in C: following a run to its end, cleaning up after a
- * restart, promoting all proposals of a project. */
+/* Verbs of the packs agentweaver and memory in C: following a run to its end, and naming the
+ * project of an event. */
 #include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
@@ -8,10 +8,8 @@
 #include "tools/cli/verbs.h"
 #include "tools/show/event_out.h"
 
-#include <annal/packs/run.h>
 #include <annal/tail.h>
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +86,6 @@ static int run_tail(const struct args *args)
     struct buf terminal = {0};
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
-        exit_status = verb_need_pack(&call, "memory");
-    if (exit_status == 0)
         exit_status = args_number(args, "from", &from);
     if (exit_status == 0)
         exit_status = verb_session_id(args, "run_{RUN}", call.session, sizeof call.session);
@@ -114,79 +110,6 @@ done:
     return verb_close(&call, exit_status);
 }
 
-/* ---- annal run recover ---- */
-
-static int print_recovered(void *arg, const annal_run_recovered *recovered)
-{
-    struct verb_call *call = arg;
-    if (recovered->refusal != NULL) {
-        say("run %.*s: %s", ANNAL_FMT(recovered->run), recovered->refusal);
-    } else if (call->args->json) {
-        snprintf(call->session, sizeof call->session, "%.*s", ANNAL_FMT(recovered->session));
-        call->seq = recovered->seq;
-        call->data = recovered->data;
-        verb_print(call);
-        call->data = (annal_slice){0};
-    } else {
-        printf("run %.*s was %.*s and awaits review again\n", ANNAL_FMT(recovered->run),
-               ANNAL_FMT(recovered->status));
-    }
-    return 0;
-}
-
-static int run_recover(const struct args *args)
-{
-    struct verb_call call;
-    annal_error err = {0};
-    int exit_status = verb_open(&call, args);
-    const annal_run_recover_options options = {.project = annal_slice_of(args_get(args, "project")),
-                                               .id = annal_slice_of(args_get(args, "event-id")),
-                                               .cause = annal_slice_of(args_get(args, "cause")),
-                                               .wait_ms = call.wait_ms};
-    if (exit_status == 0 &&
-        annal_run_recover(call.index, &options, print_recovered, &call, &err) < 0)
-        exit_status = fail_error(&err);
-    return verb_close(&call, exit_status);
-}
-
-/* ---- annal decision promote-all ---- */
-
-static const char PENDING[] =
-    "SELECT count(*) FROM memory.decision_inbox i JOIN memory.promotion_rules r ON r.type = i.type "
-    "WHERE i.project_id = ?1 AND r.by = ?2 AND i.status = 'pending'";
-
-static int take_count(void *arg, const annal_row *row)
-{
-    *(int64_t *)arg = row->values[0].integer;
-    return 0;
-}
-
-static int promote_all(const struct args *args)
-{
-    struct verb_call call;
-    int64_t pending = 0;
-    annal_error err = {0};
-    const annal_value params[] = {
-        {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(args_get(args, "PROJECT"))},
-        {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(args_get(args, "by"))}};
-    const annal_sql_options options = {.params = params, .param_count = 2};
-    int exit_status = verb_open(&call, args);
-    if (exit_status == 0 &&
-        annal_sql(call.index, annal_slice_of(PENDING), &options, take_count, &pending, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0 && pending == 0) {
-        if (!args->json)
-            printf("no pending proposal may be merged by the %s\n", args_get(args, "by"));
-    } else if (exit_status == 0) {
-        exit_status = verb_post(&call);
-        if (exit_status == 0 && args->json)
-            verb_print(&call);
-        else if (exit_status == 0)
-            printf("merged %" PRId64 " proposals\n", pending);
-    }
-    return verb_close(&call, exit_status);
-}
-
 /* ---- --project of annal run and annal lease ---- */
 
 /*
@@ -205,13 +128,9 @@ static int name_project(struct verb_call *call)
     return exit_status;
 }
 
-const struct verb_code agentweaver_code[] = {{"project", "export", .run = verbs_mirror_export},
-                                             {"project", "import", .run = verbs_mirror_import},
+const struct verb_code agentweaver_code[] = {{"project", "import", .run = mirror_import},
                                              {"run", "create", .prepare = name_project},
                                              {"run", "worktree", .prepare = name_project},
                                              {"lease", "claim", .prepare = name_project},
-                                             {"run", "recover", .run = run_recover},
                                              {"run", "tail", .run = run_tail},
-                                             {"decision", "promote-all", .run = promote_all},
-                                             {"memory", "compile", .run = memory_compile},
                                              {.noun = NULL}};

@@ -40,12 +40,26 @@ typedef struct annal_field {
         /* path in the event's data at which the value is stored, such as "content" or "run.id";
          * NULL: the value is not stored in data */
         *to;
-    const char *preset;  /* default value, as JSON; NULL: none */
-    const char *choices; /* only allowed values, "all|first|any"; NULL: any value */
+    const char *preset; /* default value, as JSON; NULL: none */
+    /* only allowed values: "all|first|any" of a text or a list, "1..100" of a number; NULL: any */
+    const char *choices;
     bool required;
 } annal_field;
 
+typedef enum annal_verb_kind {
+    ANNAL_VERB_NONE = 0,
+    ANNAL_VERB_APPENDS, /* append an event */
+    ANNAL_VERB_EACH,    /* append an event for each row of sql, whose columns are session and data,
+                         * and perhaps says and subject */
+    ANNAL_VERB_SELECTS, /* print the rows of sql */
+    ANNAL_VERB_LINES,   /* the same; people see only the last column, a text */
+    ANNAL_VERB_WRITES,  /* write the rows of sql as files below the operand DIR: folder, name,
+                         * suffix, content */
+    ANNAL_VERB_RUNS     /* run code of the command annal */
+} annal_verb_kind;
+
 typedef struct annal_verb {
+    annal_verb_kind kind;
     const char *name;
     const char *summary; /* description of the verb in one line, without a full stop */
     /* description in paragraphs; may be NULL, like all members that follow unless noted */
@@ -55,6 +69,8 @@ typedef struct annal_verb {
     /* session of the event, or session whose databases are queried: "team_{TEAM}" */
     const char *session;
     const char *said;          /* sentence that is printed for people: "sent {id} to team {TEAM}" */
+    const char *none;          /* sentence for the case that the SELECT returns no row */
+    const char *needs;         /* another pack that must be enabled */
     const char *sql;           /* the SELECT that runs; ?1, ?2, … are the fields in their order */
     const annal_field *fields; /* fields of the verb, ended by ANNAL_FIELD_END; not NULL */
     unsigned line;             /* line of the pack's file in which the verb begins */

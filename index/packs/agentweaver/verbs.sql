@@ -64,9 +64,11 @@ SELECT p.id, p.name, p.state, p.location, p.default_branch,
 FROM agentweaver.projects p
 ORDER BY p.id;
 
--- verb project export   runs   "write a project's memory as files, for people and agents"
+-- verb project export   writes   "write a project's memory as files, for people and agents"
 --   PROJECT   text  "the project"
 --   DIR       text  "workspace that receives the files"
+--   needs    memory
+--   none     there is no project '{PROJECT}'
 --   about    Writes below DIR: .squad/decisions.md, .squad/decisions/inbox/SLUG.md for each
 --            pending proposal, .squad/agents/AGENT/history.md, .squad/identity/now.md, and
 --            .agentweaver/context/boundaries.md and patterns.md. The same tables yield the
@@ -76,10 +78,99 @@ ORDER BY p.id;
 --            changes in them are not read back.
 --   example  annal project export shop ~/shop
 
+-- Equal tables yield equal bytes. A file of a proposal with a slug that the tables do not have was
+-- not imported yet: it stays. line: a value in front matter, as JSON if the plain text could not be
+-- read back unchanged.
+WITH line AS (
+    SELECT id, CASE WHEN instr(value, char(10)) > 0 OR value GLOB '"*' OR trim(value) <> value
+                    THEN json_quote(value) ELSE value END AS text, name
+    FROM (SELECT i.id, j.key AS name, j.value
+          FROM memory.decision_inbox i,
+               json_each(json_object('agent', i.agent_name, 'slug', i.slug, 'type', i.type,
+                                     'title', i.title)) j
+          WHERE i.project_id = ?1 AND i.status = 'pending')
+),
+files AS (
+    SELECT '.squad/decisions/inbox' AS folder, slug AS name, '.md' AS suffix, NULL AS content
+    FROM memory.decision_inbox
+    WHERE project_id = ?1 AND status <> 'pending'
+    UNION ALL
+    SELECT '.squad', 'decisions', '.md',
+           '# Decisions' || char(10) || COALESCE((
+               SELECT group_concat(entry, '')
+               FROM (SELECT char(10) || '## ' || id || ': ' || title || char(10, 10)
+                            || '- type: ' || type || char(10) || '- status: ' || status
+                            || COALESCE(' by ' || superseded_by_id, '') || char(10)
+                            || COALESCE('- agent: ' || agent_name || char(10), '')
+                            || '- date: ' || created_at || char(10, 10) || content || char(10)
+                            || COALESCE(char(10) || '**Rationale:** ' || rationale || char(10), '')
+                            AS entry
+                     FROM memory.decisions
+                     WHERE project_id = ?1
+                     ORDER BY created_at, seq, id)), '')
+    UNION ALL
+    SELECT '.squad/decisions/inbox', slug, '.md',
+           '---' || char(10)
+           || (SELECT group_concat(name || ': ' || text || char(10), '')
+               FROM line WHERE line.id = i.id)
+           || '---' || char(10, 10) || content || char(10)
+           || COALESCE(char(10) || '**Rationale:** ' || rationale || char(10), '')
+    FROM memory.decision_inbox i
+    WHERE project_id = ?1 AND status = 'pending'
+    UNION ALL
+    SELECT '.squad/agents', agent_name, '/history.md',
+           '# ' || agent_name || char(10, 10) || group_concat(entry, '')
+    FROM (SELECT agent_name,
+                 '- ' || created_at || ' ' || type || ' (' || importance || ')'
+                 || COALESCE(' [' || trim(tags, ',') || ']', '') || ': '
+                 || replace(content, char(10), char(10) || '  ') || char(10) AS entry
+          FROM memory.agent_memory
+          WHERE project_id = ?1
+          ORDER BY agent_name, created_at, seq, id)
+    GROUP BY agent_name
+    UNION ALL
+    SELECT '.squad/identity', 'now', '.md',
+           '# Now' || char(10, 10) || COALESCE((
+               SELECT 'Session ' || session_id || ', since ' || started_at || char(10)
+                      || COALESCE(char(10) || '## Focus' || char(10, 10) || focus_area
+                                  || char(10), '')
+                      || COALESCE(char(10) || '## Active issues' || char(10, 10)
+                                  || active_issues || char(10), '')
+                      || COALESCE(char(10) || '## Summary' || char(10, 10) || summary
+                                  || char(10), '')
+               FROM memory.session_contexts_current
+               WHERE project_id = ?1), 'No session is open.' || char(10))
+    UNION ALL
+    SELECT '.agentweaver/context', 'boundaries', '.md',
+           '# Boundaries' || char(10) || COALESCE((
+               SELECT group_concat(entry, '')
+               FROM (SELECT char(10) || '## ' || title || ' (' || type || ')' || char(10, 10)
+                            || content || char(10) AS entry
+                     FROM memory.memory_boundaries
+                     WHERE project_id = ?1
+                     ORDER BY created_at, seq, id)), '')
+    UNION ALL
+    SELECT '.agentweaver/context', 'patterns', '.md',
+           '# Patterns' || char(10) || COALESCE((
+               SELECT group_concat(entry, '')
+               FROM (SELECT char(10) || '- ' || replace(content, char(10), char(10) || '  ')
+                            || ' (' || agent_name || ')' AS entry
+                     FROM memory.agent_memory
+                     WHERE project_id = ?1 AND type = 'pattern'
+                     ORDER BY created_at, seq, id)), '') || char(10)
+)
+SELECT folder, name, suffix, content
+FROM files
+WHERE ?1 IN (SELECT id FROM agentweaver.projects)
+   OR ?1 IN (SELECT project_id FROM memory.decision_inbox
+             UNION ALL SELECT project_id FROM memory.decisions
+             UNION ALL SELECT project_id FROM memory.agent_memory);
+
 -- verb project import   appends decision.proposed
 --      "add proposals from files that are not in the inbox yet"
 --   PROJECT   text  "the project"
 --   DIR       text  "workspace that has the files"
+--   needs    memory
 --   about    Reads DIR/.squad/decisions/inbox/*.md: front matter with agent, slug, type and
 --            title, then the content, and separately the text after **Rationale:**. A
 --            proposal whose slug exists in the project stays unchanged; a file that cannot
@@ -269,7 +360,7 @@ ORDER BY w.created_at, w.id;
 --            events.
 --   example  annal run close r1 --reason "no more events"
 
--- verb run recover   appends run.transition
+-- verb run recover   appends run.transition   each
 --      "return runs to review that a restart interrupted"
 --   --project PROJECT  text  "only runs of this project"
 --   --status STATUS    text  "only runs in this status"
@@ -277,6 +368,16 @@ ORDER BY w.created_at, w.id;
 --   about    For each run that is committing or merging it appends a run.transition,
 --            guarded by the status in which the run was found.
 --   example  annal run recover --project shop
+SELECT 'run_' || id AS session,
+       json_object('to', 'awaiting_review', 'expected', status, 'operation',
+                   CASE status WHEN 'merging' THEN 'revert_merge' ELSE 'revert_commit' END) AS data,
+       'run ' || id || ' was ' || status || ' and awaits review again' AS says,
+       'run ' || id AS subject
+FROM agentweaver.runs
+WHERE status IN ('committing', 'merging')
+  AND (?1 IS NULL OR project_id = ?1)
+  AND (?2 IS NULL OR status = ?2)
+ORDER BY id;
 
 -- verb run ls   selects   "list runs"
 --   --project PROJECT  text  "only runs of this project"
@@ -306,6 +407,7 @@ WHERE r.id = ?1;
 --   RUN         text    "the run"
 --   --from SEQ  number  "begin with event SEQ (1)"
 --   --all       flag    "print the history to its end, and do not wait"
+--   needs       memory
 --   about    Every event once, in order: events from --from on, then each new event once it
 --            is durable, whichever process appends it. It stops after an event that ends
 --            the run (run.completed, run.failed, run.cancelled, run.assemble_ready,

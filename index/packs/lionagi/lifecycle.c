@@ -17,9 +17,8 @@
  *     contains a hash of the session's id, because the session's id may be as long as an event's id
  *     can be.
  */
-#include "index/packs/need.h"
-#include "index/packs/post.h"
 #include "index/sys/open.h"
+#include "index/sys/pack.h"
 #include "journal/sys/inspect.h"
 
 #include "journal/base/alloc.h"
@@ -29,6 +28,7 @@
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
 
+#include <annal/pack.h>
 #include <annal/packs/lifecycle.h>
 #include <annal/process.h>
 #include <annal/query.h>
@@ -59,6 +59,15 @@ struct stale {
 };
 
 /* ---- Looking ---- */
+
+/* Check that a pack is enabled and can be run. ANNAL_ERR_NOTFOUND: it is not enabled. */
+static annal_status need_pack(annal_index *index, const char *pack, annal_error *err)
+{
+    annal_status status = annal__packs_have(index, pack, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        annal__fail(err, status, "pack %s is not enabled in this store", pack);
+    return status;
+}
 
 static const char quiet_rows[] =
     "SELECT a.session_id, COALESCE(a.invocation_kind, ''), a.last_activity,"
@@ -104,9 +113,9 @@ static annal_status look(struct stale *stale, annal_error *err)
     const annal_value params[] = {{.kind = ANNAL_VALUE_REAL, .real = stale->now},
                                   {.kind = ANNAL_VALUE_REAL, .real = stale->how->silence_s}};
     const annal_sql_options options = {.params = params, .param_count = 2};
-    annal_status status = annal__need_pack(stale->index, "lionagi", err);
+    annal_status status = need_pack(stale->index, "lionagi", err);
     if (status == ANNAL_OK)
-        status = annal__need_pack(stale->index, "teams", err);
+        status = need_pack(stale->index, "teams", err);
     if (status == ANNAL_OK)
         status =
             annal_sql(stale->index, annal_slice_of(quiet_rows), &options, keep_quiet, stale, err);
@@ -116,6 +125,33 @@ static annal_status look(struct stale *stale, annal_error *err)
 }
 
 /* ---- Ending ---- */
+
+/* An event to append. */
+struct post {
+    annal_slice session;
+    annal_slice type;
+    annal_slice id;    /* id of the event, or empty */
+    annal_slice cause; /* cause of the event, or empty */
+    uint32_t wait_ms;  /* time in ms to wait for another process that writes the session */
+};
+
+/* Append the event through the packs, at level sync. The caller frees out->data.ptr with
+ * annal_free(). */
+static annal_status append(annal_index *index, const struct post *post, annal_slice data,
+                           annal_appended *out, annal_error *err)
+{
+    annal_writer *writer = NULL;
+    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC};
+    const annal_draft draft = {
+        .type = post->type, .data = data, .id = post->id, .cause = post->cause};
+    annal_status status =
+        annal_writer_open(annal__index_store(index), post->session,
+                          &(annal_writer_options){.wait_ms = post->wait_ms}, &writer, err);
+    if (status == ANNAL_OK)
+        status = annal_pack_append(index, writer, &draft, 1, &options, out, err);
+    annal_writer_close(writer);
+    return status;
+}
 
 static annal_status write_transition(const struct stale *stale, const struct quiet *quiet,
                                      const char *why, struct buf *out)
@@ -170,7 +206,7 @@ static annal_status record(const struct stale *stale, const struct quiet *quiet,
     if (status < 0)
         annal__fail(err, status, "session '%s': out of memory", quiet->session);
     else
-        status = annal__post(stale->index, &post, annal__buf_slice(&data), &appended, err);
+        status = append(stale->index, &post, annal__buf_slice(&data), &appended, err);
     annal_free(appended.data.ptr);
     annal__buf_done(&data);
     return status;
@@ -190,7 +226,7 @@ static annal_status end_session(const struct stale *stale, const struct quiet *q
     if (status < 0)
         annal__fail(err, status, "session '%s': out of memory", quiet->session);
     else
-        status = annal__post(stale->index, &post, annal__buf_slice(&data), &appended, err);
+        status = append(stale->index, &post, annal__buf_slice(&data), &appended, err);
     if (status == ANNAL_OK)
         *out_seq = appended.seq;
     annal_free(appended.data.ptr);

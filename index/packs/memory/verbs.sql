@@ -47,15 +47,22 @@
 --            is refused. The scribe may merge only learnings, patterns and updates.
 --   example  annal decision promote shop i1 --by bob
 
--- verb decision promote-all   appends decision.batch_promoted   session proj_{PROJECT}
+-- verb decision promote-all   appends decision.batch_promoted   each
 --      "accept all pending proposals that WHO may merge"
---   PROJECT   text                                  "the project"
---   --by WHO  text by (coordinator|scribe) required  "role: coordinator or scribe"
---   says     merged: {entries}
+--   PROJECT   text                                "the project"
+--   --by WHO  text (coordinator|scribe) required  "role: coordinator or scribe"
+--   none     no pending proposal may be merged by the {by}
 --   about    In one event. The coordinator merges the types architectural and scope, the
 --            scribe learning, pattern and update, as the table promotion_rules says. If no
 --            proposal is pending, no event is appended.
 --   example  annal decision promote-all shop --by scribe
+SELECT 'proj_' || ?1 AS session, json_object('by', ?2) AS data,
+       'merged ' || pending || ' proposals' AS says
+FROM (SELECT count(*) AS pending
+      FROM memory.decision_inbox i
+      JOIN memory.promotion_rules r ON r.type = i.type
+      WHERE i.project_id = ?1 AND r.by = ?2 AND i.status = 'pending')
+WHERE pending > 0;
 
 -- verb decision reject   appends decision.rejected   session proj_{PROJECT}
 --      "reject a proposal; it stays in the inbox"
@@ -138,11 +145,13 @@ WHERE project_id = ?1
   AND (?3 IS NULL OR instr(tags, ',' || ?3 || ',') > 0)
 ORDER BY created_at, seq, id;
 
--- verb memory compile   runs   "compile the context of an agent, with reasons"
+-- verb memory compile   selects   lines   "compile the context of an agent, with reasons"
 --   PROJECT       text           "the project"
 --   --agent NAME  text required  "name of the agent"
---   --items N     number         "maximum number of memories (20)"
---   --tokens N    number         "maximum tokens of memories, 4 characters each (4000)"
+--   --items N     number = 20 (1..4294967295)
+--                 "maximum number of memories (20)"
+--   --tokens N    number = 4000 (1..4294967295)
+--                 "maximum tokens of memories, 4 characters each (4000)"
 --   --child       flag           "boundaries only, for the child run of a coordinator"
 --   --all         flag           "also show what is omitted, and why"
 --   about    First all active architectural and scope decisions, oldest first. Then
@@ -155,6 +164,67 @@ ORDER BY created_at, seq, id;
 --            object a line, with place, layer, why, label, title, content, score and cost.
 --   example  annal memory compile shop --agent ada
 --            annal memory compile shop --agent ada --items 5 --tokens 500 --json
+
+-- All active boundaries come first, because they bind all agents; the current session is last,
+-- because it overrides nothing. A less important memory never replaces a more important one.
+WITH candidates AS (
+    SELECT m.*, CASE WHEN type = 'core_context' THEN 'core'
+                     WHEN agent_name = ?2 THEN type
+                     ELSE type || ' from ' || agent_name END AS label
+    FROM memory.memory_scored m
+    WHERE ?5 IS NULL AND project_id = ?1
+      AND (agent_name = ?2 OR (cross_team AND type <> 'core_context'))
+),
+placed AS (
+    SELECT *, length(label) + length(content) + 6 AS cost, row_number() OVER w AS n,
+           sum(length(label) + length(content) + 6) OVER w AS used
+    FROM candidates
+    WINDOW w AS (ORDER BY score DESC, created_at DESC, seq DESC, id ROWS UNBOUNDED PRECEDING)
+),
+memories AS (
+    SELECT *, n <= ?3 AND used <= 4 * ?4 AS taken FROM placed
+),
+items AS (
+    SELECT 1 AS layer, row_number() OVER (ORDER BY created_at, seq, id) AS n, id, type AS label,
+           title, content, rationale, NULL AS score, NULL AS cost, created_at, 1 AS taken,
+           'active ' || type || ' decision: binds everybody' AS why
+    FROM memory.memory_boundaries
+    WHERE project_id = ?1
+    UNION ALL
+    SELECT 2, n, id, label, NULL, content, NULL, score, cost, created_at, taken,
+           CASE WHEN type = 'core_context' THEN 'core context of ' || agent_name
+                WHEN agent_name = ?2 THEN 'its own ' || type
+                ELSE type || ' of ' || agent_name || ', tagged cross-team' END
+           || ', importance ' || importance || ': score ' || score
+           || CASE WHEN taken THEN ''
+                   WHEN n > ?3 THEN '; left out: more than ' || ?3 || ' items'
+                   WHEN used - cost <= 4 * ?4
+                   THEN '; left out: costs ' || cost || ' characters, and '
+                        || (4 * ?4 - used + cost) || ' are left'
+                   ELSE '; left out: one before it did not fit' END
+    FROM memories
+    UNION ALL
+    SELECT 3, 1, session_id, 'session', focus_area,
+           trim(COALESCE('Issues: ' || active_issues || char(10), '') || COALESCE(summary, ''),
+                char(10)),
+           NULL, NULL, NULL, started_at, 1, 'the current session: last, for it overrides nothing'
+    FROM memory.session_contexts_current
+    WHERE ?5 IS NULL AND project_id = ?1
+)
+SELECT row_number() OVER (ORDER BY layer, n) AS place,
+       CASE layer WHEN 1 THEN 'boundary' WHEN 2 THEN 'memory' ELSE 'session' END AS layer,
+       id, label, title, content, rationale, score, cost, created_at, taken AS included, why,
+       CASE WHEN lag(layer) OVER (ORDER BY layer, n) IS layer THEN ''
+            ELSE iif(row_number() OVER (ORDER BY layer, n) = 1, '', char(10)) || '## '
+                 || CASE layer WHEN 1 THEN 'Boundaries' WHEN 2 THEN 'Memory'
+                               ELSE 'Current session' END || char(10) END
+       || iif(taken, '- ', 'x ') || label || ': ' || replace(replace(replace(COALESCE(title, ''), char(13), ' '), char(10), ' '), char(9), ' ')
+       || iif(title <> '' AND content <> '', ' - ', '') || replace(replace(replace(COALESCE(content, ''), char(13), ' '), char(10), ' '), char(9), ' ')
+       || COALESCE(char(10) || '    rationale: ' || replace(replace(replace(rationale, char(13), ' '), char(10), ' '), char(9), ' '), '')
+       || char(10) || '    why: ' || replace(replace(replace(why, char(13), ' '), char(10), ' '), char(9), ' ') AS line
+FROM items
+WHERE taken OR ?6
+ORDER BY layer, n;
 
 -- noun context   "the current work of a project (memory)"
 

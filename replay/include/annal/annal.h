@@ -26,9 +26,6 @@
  *   <annal/import.h>    foreign logs become events
  *   <annal/metrics.h>   what a store did, counted and measured
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
- *   <annal/packs/memory.h>    the context of an agent, and why
- *   <annal/packs/mirror.h>    a project's memory as files, and proposals from files
- *   <annal/packs/run.h>       what must be corrected in runs after a restart
  *   <annal/packs/lifecycle.h> the end of sessions whose process died
  *
  * <annal/base.h> has what these headers share: the status (0: success; below 0: failure; above 0: a
@@ -80,9 +77,6 @@
 #include <annal/metrics.h>
 #include <annal/pack.h>
 #include <annal/packs/lifecycle.h>
-#include <annal/packs/memory.h>
-#include <annal/packs/mirror.h>
-#include <annal/packs/run.h>
 #include <annal/process.h>
 #include <annal/query.h>
 #include <annal/reduce.h>

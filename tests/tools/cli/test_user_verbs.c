@@ -87,6 +87,97 @@ START_TEST(a_verb_of_a_users_pack_prints_the_rows_of_its_select)
 }
 END_TEST
 
+static const char rows_pack[] =
+    HEAD "-- noun task   \"what is to be done\"\n"
+         "-- verb task again   appends task.added   each   \"add them to another list\"\n"
+         "--   FROM         text             \"whose\"\n"
+         "--   TO           text             \"for whom\"\n"
+         "--   --strict     flag             \"stop at the first refusal\"\n"
+         "--   none     {FROM} has no task\n"
+         "SELECT 'tasks_' || ?2 AS session, json_object('id', id, 'title', title) AS data,\n"
+         "       'task ' || id || ' again' AS says, iif(?3, NULL, 'task ' || id) AS subject\n"
+         "FROM tasks WHERE session_id = 'tasks_' || ?1 ORDER BY id;\n"
+         "-- verb task files   writes   \"a file for each task\"\n"
+         "--   DIR          text             \"where\"\n"
+         "--   LIST         text             \"whose\"\n"
+         "--   none     {LIST} has no task\n"
+         "SELECT 'tasks' AS folder, id AS name, '.txt' AS suffix,\n"
+         "       nullif(title, 'gone') AS content\n"
+         "FROM tasks WHERE session_id = 'tasks_' || ?2 ORDER BY id;\n"
+         "-- verb task lines   selects   lines   \"print them\"\n"
+         "--   --most N     number = 9 (1..10)  \"at most N (9)\"\n"
+         "SELECT id, '* ' || title AS line FROM tasks ORDER BY id LIMIT ?1;\n";
+
+static void init_with_rows(void)
+{
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    drop(rows_pack);
+    DONE_WITH(&cli,
+              "{\"type\":\"task.added\",\"data\":{\"id\":\"t1\",\"title\":\"one\\ntwo\"}}\n"
+              "{\"type\":\"task.added\",\"data\":{\"id\":\"../t2\",\"title\":\"x\"}}\n",
+              "append", "tasks_home");
+}
+
+START_TEST(a_verb_of_a_users_pack_appends_an_event_for_each_row)
+{
+    init_with_rows();
+    DONE(&cli, "task", "again", "nobody", "work");
+    ck_assert_str_eq(cli.out, "nobody has no task\n");
+    DONE_WITH(&cli, "{\"type\":\"task.added\",\"data\":{\"id\":\"../t2\"}}\n", "append",
+              "tasks_work");
+    CLI(&cli, NULL, "task", "again", "home", "work", "--strict");
+    cli_assert_refused(&cli, EXIT_REFUSED, "a task of this id is there already");
+    CLI(&cli, NULL, "task", "again", "home", "work");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_str_eq(cli.out, "task t1 again\n");
+    ck_assert_ptr_nonnull(strstr(cli.err, "annal: task ../t2: a task of this id is there already"));
+    DONE(&cli, "task", "again", "home", "third", "--json", "--cause", "tasks_home:1");
+    ck_assert_str_eq(cli.out,
+                     "{\"session_id\":\"tasks_third\",\"seq\":1,\"type\":\"task.added\",\"data\":{"
+                     "\"id\":\"../t2\",\"title\":\"x\"}}\n"
+                     "{\"session_id\":\"tasks_third\",\"seq\":2,\"type\":\"task.added\",\"data\":{"
+                     "\"id\":\"t1\",\"title\":\"one\\ntwo\"}}\n");
+    CLI(&cli, NULL, "task", "again", "home", "a/b");
+    cli_assert_refused(&cli, EXIT_USAGE, "'tasks_a/b' is not a valid session id");
+}
+END_TEST
+
+START_TEST(a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_only)
+{
+    char place[300];
+    size_t len;
+    init_with_rows();
+    snprintf(place, sizeof place, "%s", tmpdir_path(&cli.dir, "w"));
+    CLI(&cli, NULL, "task", "files", place, "nobody");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nobody has no task");
+    DONE(&cli, "task", "files", place, "home");
+    ck_assert_str_eq(cli.out, "2 files written, 0 deleted, 0 unchanged\n");
+    ck_text(file_read(tmpdir_path(&cli.dir, "w/tasks/t1.txt"), &len), "one\ntwo");
+    ck_text(file_read(tmpdir_path(&cli.dir, "w/tasks/%2E.%2Ft2.txt"), &len), "x");
+    drop(HEAD "-- noun task   \"x\"\n-- verb task files   writes   \"y\"\n--   DIR   text   \"z\"\n"
+              "SELECT '../out' AS folder, 'a' AS name, '' AS suffix, 'b' AS content;\n");
+    CLI(&cli, NULL, "task", "files", place);
+    cli_assert_refused(&cli, EXIT_REFUSED, "../out");
+    drop(HEAD "-- noun task   \"x\"\n-- verb task files   writes   \"y\"\n--   DIR   text   \"z\"\n"
+              "SELECT 'tasks' AS folder, 't1' AS name, '.txt' AS suffix, NULL AS content\n"
+              "UNION ALL SELECT 'tasks', '%', '', id FROM tasks WHERE id = 't1';\n");
+    DONE(&cli, "task", "files", place, "--json");
+    ck_assert_str_eq(cli.out, "{\"deleted\":\"tasks/t1.txt\"}\n{\"written\":\"tasks/%25\"}\n");
+}
+END_TEST
+
+START_TEST(a_verb_of_a_users_pack_prints_lines_and_checks_a_range)
+{
+    init_with_rows();
+    DONE(&cli, "task", "lines");
+    ck_assert_str_eq(cli.out, "* x\n* one\ntwo\n");
+    DONE(&cli, "task", "lines", "--json", "--most", "1");
+    ck_assert_str_eq(cli.out, "{\"id\":\"../t2\"}\n");
+    CLI(&cli, NULL, "task", "lines", "--most", "11");
+    cli_assert_refused(&cli, EXIT_USAGE, "--most needs a whole number from 1 to 10, not '11'");
+}
+END_TEST
+
 START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
 {
     init_with_tasks();
@@ -199,7 +290,19 @@ static const struct {
     {ADD "--   --a text a \"x\"\n", ":8: write an option as '--name VALUE kind'"},
     {ADD "--   --store DIR text a \"x\"\n", ":8: every verb has an option --store"},
     {ADD "--   --cause X text a \"x\"\n", ":8: every verb has an option --cause"},
-    {ADD "--   --a N number a (1|2) \"x\"\n", ":8: only a text or a list has choices"},
+    {ADD "--   --a N number a (1|2) \"x\"\n", ":8: write the allowed values of a number as (1.."},
+    {ADD "--   --a T time a (1|2) \"x\"\n", ":8: only a text, a list or a number has choices"},
+    {ADD "--   none x\n", ":7: only a verb with 'each' or 'writes' can have 'none'"},
+    {NOUN "-- verb task x   appends a   each   \"y\"\n",
+     ":7: a verb that selects needs one SELECT"},
+    {NOUN "-- verb task x   each   \"y\"\nSELECT 1;\n", ":7: a verb is '-- verb NOUN VERB"},
+    {NOUN "-- verb task x   writes   \"y\"\nSELECT 1;\n", ":7: a verb that writes files needs"},
+    {NOUN "-- verb task x   appends a   each   \"y\"\nSELECT 1 AS data;\n",
+     ":7: the SELECT of the verb 'x' needs a column 'session'"},
+    {NOUN "-- verb task x   writes   \"y\"\n--   DIR text \"x\"\nSELECT 1 AS folder, 2 AS name;\n",
+     ":7: the SELECT of the verb 'x' needs a column 'suffix'"},
+    {NOUN "-- verb task x   appends a   each   \"y\"\n--   A text a \"x\"\n",
+     ":8: 'a' cannot be a member of data: this verb takes data from its SELECT"},
     {ADD "--   says x\n--   says y\n", ":9: a verb has only one 'says'"},
     {ADD "--   about\n", ":8: a verb has only one 'about', with a text"},
     {ADD "--   says {id\n", ":7: says: a { without its }"},
@@ -290,6 +393,9 @@ Suite *suite_user_verbs(void)
     TCase *tcase = suite_case(suite, "user_verbs", cli_setup, cli_teardown);
     tcase_add_test(tcase, a_verb_of_a_users_pack_appends_its_event_through_the_guards);
     tcase_add_test(tcase, a_verb_of_a_users_pack_prints_the_rows_of_its_select);
+    tcase_add_test(tcase, a_verb_of_a_users_pack_appends_an_event_for_each_row);
+    tcase_add_test(tcase, a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_only);
+    tcase_add_test(tcase, a_verb_of_a_users_pack_prints_lines_and_checks_a_range);
     tcase_add_test(tcase, help_manual_and_completion_know_the_verbs_of_a_users_pack);
     tcase_add_test(tcase, verbs_of_a_users_pack_belong_to_its_store_and_are_listed_last);
     tcase_add_test(tcase, a_wrong_pack_file_is_reported_when_its_verb_is_used);
