@@ -31,6 +31,7 @@ fuzz_text   libFuzzer on what reads text of people: pack, import, document, args
 mutate      small mistakes in the product, one at a time: each makes a suite of make test fail
 serve       annal serve: cuts of streams, kills, random requests, clients that leave, OpenTelemetry, 1,000 streams
 mcp         annal mcp: the conformance suite, the official clients, a million requests in flat memory
+acp         annal acp: 100 kills, 3,000 damaged messages, the official client
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, 1,000 of an agent, a million operations, sanitizers
 node        the Node package: on Node 22, 24 and 26, 10,000 kills, a million appends, address sanitizer
@@ -95,6 +96,11 @@ run_part() {
         cmake --preset bench
         cmake --build --preset bench --target annal_command
         tests/mcp/run.sh build/bench/tools/annal
+        ;;
+    acp)
+        cmake --preset dev
+        cmake --build --preset dev --target annal_command
+        tests/acp/run.sh build/dev/tools/annal "$SEED"
         ;;
     systems) tests/systems.sh ;;
     web) make test-web PART=long ;;

@@ -57,6 +57,7 @@ uses tools/report tools/cli tools/show tools/plot tools/export tools/import tool
 uses tools/append tools/cli
 uses tools/otlp tools/cli
 uses tools/mcp tools/cli tools/show
+uses tools/acp tools/cli tools/show
 uses tools/serve tools/append tools/otlp tools/mcp tools/cli tools/show tools/export tools/import tools/report
 uses tools/ship tools/cli tools/export tools/show
 uses tools/cmd tools/append tools/cli tools/show tools/plot tools/source tools/import tools/export tools/report tools/ship

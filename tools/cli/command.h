@@ -66,7 +66,7 @@ extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_report, cmd_
 extern const struct command cmd_prune, cmd_vacuum, cmd_verify, cmd_version;
 
 extern const struct command cmd_backup, cmd_blame, cmd_export, cmd_handoff, cmd_log, cmd_mcp,
-    cmd_pull, cmd_push, cmd_restore;
+    cmd_acp, cmd_pull, cmd_push, cmd_restore;
 
 /* All single-word verbs, in the order of help; NULL ends them. Defined in commands.c. */
 extern const struct command *const commands[];

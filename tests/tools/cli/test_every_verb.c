@@ -48,6 +48,7 @@ static const char *const story[][8] = {
     {"cursor", "list"},
     {"source", "ls"},
     {"mcp"},
+    {"acp", "--", "true"},
     {"ship", "schema"},
     {"lionagi", "session", "l1"},
     {"team", "create", "red"},
