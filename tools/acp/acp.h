@@ -2,8 +2,8 @@
 /*
  * Records the messages of the Agent Client Protocol between an editor and an agent.
  *
- * (1) A line is passed on only after it is durable as an event. Lines that were read together become
- *     durable with a single sync.
+ * (1) A line is passed on only after it is durable as an event. Lines that were read together
+ *     become durable with a single sync.
  * (2) Lines are passed on byte for byte, unless acp.sql returns another message (acp.pass) or says
  *     that answer.sql answers it (acp.answer). A blank line is passed on, and is no event.
  * (3) Of a line of more than ACP_LINE_BYTES, the first ACP_HEAD_BYTES become an event; the rest is
