@@ -18,6 +18,7 @@ export LIBANNAL_TARBALL="$PWD/../dist" TMPDIR="${TMPDIR:-/tmp}"
 PATH=$(dirname "$node"):$PATH
 export NO_COLOR=1
 node_modules/.bin/tsc --project tests/tsconfig.json
+node_modules/.bin/tsc --project tests/types/loose
 suites=
 if [ $# -eq 0 ]; then
     "$node" node_modules/vitest/vitest.mjs run --config tests/vitest.config.mjs >suites.log 2>&1 &

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// As ../module.mts, for packages whose own types do not compile with the options there.
+import { open } from 'libannal';
+import type { MastraCompositeStore } from '@mastra/core/storage';
+import type { ResumableStreamContext } from 'resumable-stream/generic';
+import { AnnalStorage } from 'libannal/mastra';
+import { createResumableStreamContext } from 'libannal/resumable-stream';
+
+const store = await open('store');
+const storage: MastraCompositeStore = new AnnalStorage(store);
+(await (await storage.getStore('memory'))?.getThreadById({ threadId: 't' }))?.title satisfies string | undefined;
+const context: ResumableStreamContext = createResumableStreamContext(store, { waitUntil: null, idleMs: 1000 });
+await context.hasExistingStream('s');
