@@ -96,6 +96,8 @@ run_part() {
         cmake --preset bench
         cmake --build --preset bench --target annal_command
         tests/mcp/run.sh build/bench/tools/annal
+        [ -z "${ANNAL_TEST_DATA:-}" ] || tests/mcp/questions.py build/bench/tools/annal tests/mcp/questions.tsv \
+            "$ANNAL_TEST_DATA"/{claude-code,codex,gemini-cli,opencode,pi}
         ;;
     acp)
         cmake --preset dev

@@ -164,8 +164,10 @@ def annal_lists_and_loads_what_it_recorded(directory):
     check(answer["result"] == {} and again[1:] == first, answer, again)
     client.close()
 
-    client = Client(store, FAKE_SESSION="fake-2")
+    client = Client(store, "--refuse", FAKE_SESSION="fake-2")
     client.ask("initialize", protocolVersion=1)
+    answer, _ = client.ask("session/load", sessionId="fake-1", cwd="/w/tides", mcpServers=[])
+    check(answer["error"]["message"] == "not now", answer)
     for where, count in (({}, 1), ({"cwd": "/w/tides"}, 1), ({"cwd": "/w"}, 0)):
         answer, _ = client.ask("session/list", **where)
         check(len(answer["result"]["sessions"]) == count, where, answer)
@@ -202,8 +204,10 @@ def an_agent_that_loads_is_not_recorded_twice(directory):
 
 def endings_are_passed_on(directory):
     store = os.path.join(directory, "ends")
-    out, _ = passed(store, lines(*BEGIN, prompt(2, "die 7")), status=7)
+    out, _ = passed(store, lines(*BEGIN, prompt(2, "say 2 die 7")), status=7)
     check(out.endswith(b"\nthe end without a line break"), out[-100:])
+    texts = [json.loads(e["data"])["content"] for e in events(store) if e["type"] == "message.added"]
+    check(texts[1:] == ["word0 word1 "], texts)
     client = Client(store)
     client.ask("initialize", protocolVersion=1)
     client.process.send_signal(signal.SIGTERM)

@@ -5,7 +5,7 @@
 A prompt is words: `say N` answers in N chunks, `think` thinks, `call` calls a tool that works, `fail` one that does not, `plan`
 shows a plan, `ask` asks for permission and waits for the answer, `wrong` writes lines that are not messages, `long N` writes a
 line of N bytes, `die N` ends the agent with status N, `error` answers with an error, `stop` ends the turn as cancelled.
---loads: it can list and load sessions. --echo: it writes what it reads. --copy: it copies what it reads into FILE. The id of its
+--loads: it can list and load sessions. --refuse: it refuses the first new session. --echo: it writes what it reads. --copy: it copies what it reads into FILE. The id of its
 session is $FAKE_SESSION, or fake-1."""
 
 import json
@@ -96,6 +96,9 @@ def answer(message, loads):
     if method == "initialize":
         able = {"loadSession": True, "sessionCapabilities": {"list": {}}} if loads else {"promptCapabilities": {"image": True}}
         return {"protocolVersion": 1, "agentCapabilities": able, "agentInfo": {"name": "fake", "version": "1"}, "authMethods": []}
+    if method == "session/new" and "--refuse" in sys.argv:
+        sys.argv.remove("--refuse")
+        raise ValueError("not now")
     if method == "session/new":
         return {"sessionId": os.environ.get("FAKE_SESSION", "fake-1"), "configOptions": [
             {"id": "model", "name": "Model", "category": "model", "type": "select", "currentValue": "fake-1", "options": []}]}

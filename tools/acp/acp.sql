@@ -245,6 +245,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         AND (method = 'session/list' AND NOT lists OR method = 'session/load' AND NOT loads AND (seen OR now.acp IS NULL)));
     UPDATE sessions SET agents = NEW.json ->> '$.message.result.sessionId'
     WHERE acp = (SELECT acp FROM now WHERE instead AND json_type(NEW.json, '$.message.result.sessionId') = 'text');
+    -- The agent refused the new session: it still does not have this one.
+    DELETE FROM sessions WHERE acp = (SELECT acp FROM now WHERE instead AND json_type(NEW.json, '$.message.error') IS NOT NULL);
     INSERT INTO out
     SELECT session, ts, 'acp.pass', json_remove(NEW.json -> '$.message', '$.result.sessionId'), n FROM now WHERE instead;
     INSERT INTO out

@@ -272,6 +272,7 @@ static int run(const struct args *args)
     int exit_status = store_open(args, OPEN_CREATE, 0, &acp.record.store);
     if (exit_status != 0)
         return exit_status;
+    store_wait_each(acp.record.store);
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(acp.record.file, sizeof acp.record.file, "%llx-%lx-%x", (unsigned long long)now.tv_sec,
              (unsigned long)now.tv_nsec, (unsigned)getpid());
