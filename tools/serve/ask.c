@@ -24,7 +24,7 @@
 #define SEARCH_WAIT_MS 20000u
 #define COMPARED_ROWS  200u
 #define ZONED_ROWS_MAX 100000u
-#define ZONED_MS       10000u
+#define ZONED_MS       30000u
 
 /* ---- The schema ---- */
 
@@ -88,6 +88,42 @@ void ask_schema(struct serve *serve, struct request *request)
     " USING (session_id, call_id, seq)"                                                            \
     " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool"
 
+#define SUMS                                                                                       \
+    " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
+    " sum(u.output_tokens) AS output_tokens, sum(u.cached_input_tokens) AS cached_input_tokens,"   \
+    " sum(u.cache_write_tokens) AS cache_write_tokens, sum(u.cost_microusd) AS cost_microusd,"     \
+    " sum(u.computed_microusd) AS computed_microusd, sum(u.costed_tokens) AS costed_tokens"
+#define SUMMED                                                                                     \
+    ", count(DISTINCT session_id), sum(requests), sum(u.input_tokens), sum(u.output_tokens),"      \
+    " sum(u.cached_input_tokens), sum(u.cache_write_tokens), sum(u.cost_microusd),"                \
+    " sum(computed_microusd), sum(costed_tokens), NULL FROM "
+#define PANEL_FROM(name, key, from)                                                                \
+    " UNION ALL SELECT * FROM (SELECT '" name "', " key SUMMED from                                \
+    " GROUP BY 2 ORDER BY 9 DESC, 2 LIMIT 500)"
+#define TOOLS_CALLED                                                                               \
+    " UNION ALL SELECT * FROM (SELECT 'tool', tool, count(DISTINCT session_id), count(*), NULL,"   \
+    " NULL, NULL, NULL, NULL, NULL, NULL, sum(status = 'failed') FROM tool_calls WHERE " IN_RANGE( \
+        "coalesce(called_at, returned_at)") " GROUP BY 2 ORDER BY 4 DESC, 2 LIMIT 500)"
+#define BY_SESSION "(SELECT session_id," SUMS " FROM u GROUP BY 1) u LEFT JOIN"
+
+/* SQL of all panels of the page about usage, from one pass over the events: what each session used
+ * of each model in each unit of time, and the sums of it. Rows of tools have calls in the place of
+ * requests, and the failed ones last. */
+#define USED_IN(unit)                                                                              \
+    "WITH u AS MATERIALIZED (SELECT session_id, model, " SESSION_PERIOD_OF(                        \
+        "u", unit) " AS period," SUMS " FROM usage_event_costs u WHERE " IN_RANGE("u.timestamp")
+static const char panels[] =
+    " GROUP BY 1, 2, 3), p (panel, name, sessions, requests, input_tokens, output_tokens,"
+    " cached_input_tokens, cache_write_tokens, cost_microusd, computed_microusd, costed_tokens,"
+    " failed) AS (SELECT 'all', ''" SUMMED "u UNION ALL SELECT 'period', period" SUMMED "u"
+    " GROUP BY 2" PANEL_FROM("model", "u.model", "u")
+        PANEL_FROM("agent", "s.agent_id", BY_SESSION " sessions s ON s.id = u.session_id")
+            PANEL_FROM("project", "j.project", BY_SESSION " session_projects j USING (session_id)")
+                PANEL_FROM("session", "u.session_id", "u") TOOLS_CALLED
+    ") SELECT panel, name, sessions, requests, input_tokens, output_tokens, cached_input_tokens,"
+    " cache_write_tokens, round(round(cost_microusd, 6)) / 1e6 AS cost_usd,"
+    " round(round(computed_microusd, 6)) / 1e6 AS computed_cost_usd, costed_tokens, failed FROM p";
+
 /* Run the query in a process with the time zone that the request names. The process reads since and
  * until in that time zone. */
 static void ask_in_zone(struct serve *serve, struct request *request, const char *sql,
@@ -118,8 +154,9 @@ static void ask_in_zone(struct serve *serve, struct request *request, const char
 
 void ask_usage(struct serve *serve, struct request *request)
 {
-    static const char *const choices[] = {"model", "day",  "agent", "session", "dir", "tool",
-                                          "hour",  "week", "month", "project", NULL};
+    static const char *const choices[] = {
+        "model", "day",   "agent",   "session",    "dir",         "tool",         "hour",
+        "week",  "month", "project", "panels-day", "panels-week", "panels-month", NULL};
     static const char *const sqls[] = {
         USAGE_OF("u.model", "model") "cost_usd DESC, 1",
         USAGE_OF(SESSION_PERIOD_OF("u", "day"), "day") "1",
@@ -133,21 +170,30 @@ void ask_usage(struct serve *serve, struct request *request)
         USAGE_JOINED(
             "j.project", "project",
             " LEFT JOIN session_projects j ON j.session_id = u.session_id") "cost_usd DESC, 1 "
-                                                                            "LIMIT 1000"};
+                                                                            "LIMIT 1000",
+        USED_IN("day"),
+        USED_IN("week"),
+        USED_IN("month")};
+    enum { BY_PANELS = 10 }; /* and after it: the rest of the SQL is `panels` */
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     struct time_range range;
     int by = 0;
     annal_error err = {0};
     if (!answer_choice(request, "by", choices, &by) || !answer_range(request, &range))
         return;
-    if (http_query(request, "zone") != NULL) {
-        ask_in_zone(serve, request, sqls[by], &range);
-        return;
-    }
+    struct buf text = {0};
+    annal_status status = annal__buf_printf(&text, "%s%s", sqls[by], by < BY_PANELS ? "" : panels);
+    const char *sql = status < 0 ? NULL : annal__buf_cstr(&text);
     const annal_value params[] = {time_or_null(range.since_us, since),
                                   time_or_null(range.until_us, until)};
-    annal_status status = rows_json_ask(serve->index, sqls[by], params, 2, &request->answer, &err);
-    answer_json(request, status, &err);
+    if (sql == NULL)
+        answer_no_memory(request);
+    else if (http_query(request, "zone") != NULL)
+        ask_in_zone(serve, request, sql, &range);
+    else
+        answer_json(request, rows_json_ask(serve->index, sql, params, 2, &request->answer, &err),
+                    &err);
+    annal__buf_done(&text);
 }
 
 /* ---- Search ---- */

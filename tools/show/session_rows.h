@@ -110,24 +110,33 @@ enum {
 #define SESSION_MORE                                                                               \
     ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
     " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens,"                               \
-    " (SELECT count(*) FROM failures n WHERE n.session_id = s.id AND what = 'request')"            \
-    " AS failed_requests,"                                                                         \
-    " (SELECT count(*) FROM failures n WHERE n.session_id = s.id AND what = 'call')"               \
+    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
+    "  AND " REQUEST_FAILED ") AS failed_requests,"                                                \
+    " (SELECT count(*) FROM tool_calls n WHERE n.session_id = s.id AND n.status = 'failed')"       \
     " AS failed_calls,"                                                                            \
-    " (SELECT count(*) FROM failures n WHERE n.session_id = s.id AND what = 'turn')"               \
-    " AS failed_turns,"                                                                            \
-    " (SELECT count(*) FROM failures n WHERE n.session_id = s.id AND what = 'line')"               \
-    " AS unreadable_lines,"                                                                        \
-    " (SELECT source_host FROM session_latest_sources o WHERE o.session_id = s.id)"                \
-    " AS source_host,"                                                                             \
-    " (SELECT source_path FROM session_latest_sources o WHERE o.session_id = s.id)"                \
-    " AS source_path,"                                                                             \
-    " (SELECT state FROM source_states o WHERE o.session_id = s.id) AS source_state,"              \
-    " (SELECT noticed_at FROM source_states o WHERE o.session_id = s.id) AS source_noticed_at,"    \
-    " coalesce(" SESSION_UNKNOWN("s.id") ", 0) AS unknown_layouts"
+    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
+    "  AND type = 'turn.failed') AS failed_turns,"                                                 \
+    " coalesce(" SESSION_UNREADABLE(                                                               \
+        "s.id") ", 0) AS unreadable_lines,"                                                        \
+                " coalesce(" SESSION_UNKNOWN(                                                      \
+                    "s.id") ", 0) AS unknown_layouts,"                                             \
+                            " (SELECT source_host FROM session_latest_sources o WHERE "            \
+                            "o.session_id = s.id) AS "                                             \
+                            "source_host,"                                                         \
+                            " (SELECT source_path FROM session_latest_sources o WHERE "            \
+                            "o.session_id = s.id) AS "                                             \
+                            "source_path,"                                                         \
+                            " (SELECT state FROM source_states o WHERE o.session_id = s.id) AS "   \
+                            "source_state,"                                                        \
+                            " (SELECT noticed_at FROM source_states o WHERE o.session_id = s.id) " \
+                            "AS source_noticed_at"
 /* SQL condition: something in the session failed: a call, a turn, a request, or a line of its log
- * that could not be read. */
-#define SESSION_FAILED(s) " EXISTS (SELECT 1 FROM failures n WHERE n.session_id = " s ".id)"
+ * that could not be read. The view `failures` has the rows, but SQLite would compute it for all
+ * sessions. */
+#define SESSION_FAILED(s)                                                                          \
+    " (EXISTS (SELECT 1 FROM tool_calls n WHERE n.session_id = " s ".id AND n.status = 'failed')"  \
+    " OR EXISTS (SELECT 1 FROM event_counts n WHERE n.session_id = " s ".id AND (" REQUEST_FAILED  \
+    " OR n.type = 'turn.failed')) OR" SESSION_UNREADABLE(s ".id") " > 0)"
 #define SESSION_PARENTS                                                                            \
     " LEFT JOIN forks f ON f.session_id = s.id"                                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"

@@ -378,6 +378,11 @@ CREATE VIEW usage_rates AS
     FROM ranked WHERE place = 1
     GROUP BY name, day, tier, prompt_over HAVING min(input) = max(input) AND min(output) = max(output);
 
+-- Nothing. SQLite expects at most 100 rows of a query with GROUP BY, such as usage_rates, and then
+-- reads all of them for each row that it joins. With this view beside it, it builds an index of them.
+CREATE VIEW no_rates AS
+    SELECT model, day, tier, prompt_over, 0, 0, 0, 0, 0, 0 FROM usage WHERE 0;
+
 -- The sessions whose log reports its cost in events without tokens: it is the cost of all their
 -- tokens.
 CREATE VIEW usage_totals AS
@@ -392,7 +397,7 @@ CREATE VIEW usage_totals AS
 -- grouping of the same events has the same cost.
 CREATE VIEW usage_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
-    rates AS MATERIALIZED (SELECT * FROM usage_rates),
+    rates AS MATERIALIZED (SELECT * FROM usage_rates UNION ALL SELECT * FROM no_rates),
     computed AS (
         SELECT u.*, u.session_id IN (SELECT session_id FROM totals) AS in_total,
                coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) AS tokens,
@@ -421,7 +426,7 @@ CREATE VIEW usage_costs AS
 -- As usage_costs, for each event.
 CREATE VIEW usage_event_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
-    rates AS MATERIALIZED (SELECT * FROM usage_rates),
+    rates AS MATERIALIZED (SELECT * FROM usage_rates UNION ALL SELECT * FROM no_rates),
     computed AS (
         SELECT u.*, u.session_id IN (SELECT session_id FROM totals) AS in_total,
                coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) AS tokens,

@@ -332,6 +332,11 @@ export class Server implements Source {
     }
   }
 
+  /* The sections of `annal diff A B`. */
+  diff(a: string, b: string, signal?: AbortSignal): Promise<Record<string, Table>> {
+    return this.get('/diff', { a, b }, signal);
+  }
+
   async titles(ids: string[], signal?: AbortSignal): Promise<Map<string, string>> {
     const list = [...new Set(ids)].map((id) => `'${id.replaceAll("'", "''")}'`).join();
     const sql = `SELECT s.id, coalesce(s.title, p.title, s.id) FROM sessions s LEFT JOIN forks f ON f.session_id = s.id

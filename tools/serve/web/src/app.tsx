@@ -2,6 +2,7 @@
 /* The frame of all pages: location, search, state of the stream, keys. */
 import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { Compare } from './compare';
 import { Failures } from './failures';
 import { findNext } from './find';
 import { go, link, parse, replace, useRoute } from './route';
@@ -218,7 +219,7 @@ class Guard extends Component<{ children: ComponentChildren; on: string }, { err
   }
 }
 
-const TITLES: Record<string, string> = { '': 'Sessions', search: 'Search', sql: 'SQL', failures: 'Failures', usage: 'Usage' };
+const TITLES: Record<string, string> = { '': 'Sessions', search: 'Search', sql: 'SQL', failures: 'Failures', usage: 'Usage', compare: 'Compare' };
 
 const THEMES = ['auto', 'light', 'dark'];
 
@@ -260,6 +261,8 @@ export function Frame() {
       <Usage route={route} />
     ) : route.page === 'failures' ? (
       <Failures route={route} />
+    ) : route.page === 'compare' ? (
+      <Compare route={route} />
     ) : route.page === 'search' ? (
       <Search route={route} />
     ) : route.page === '' ? (

@@ -233,6 +233,16 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
           <span class="only-wide">All events</span>
           <span class="only-small">All</span>
         </label>
+        {!model.source.isFile && (
+          <a
+            class="button"
+            href={link('compare', '', { a: s.fork_session_id ?? s.session_id, b: s.fork_session_id ? s.session_id : undefined })}
+            title={s.fork_session_id ? 'Compare with the session of which it is a fork' : 'Compare with another session'}
+          >
+            <Icon name="compare" />
+            <span class="only-wide">Compare</span>
+          </a>
+        )}
         <Fork model={model} at={at} />
         <Share session={s} tree={model.children.length > 0} />
       </div>
@@ -328,6 +338,12 @@ function Child({ model, child, at }: { model: Model; child: Session; at: number 
         {numbers
           ? `${format.plural(numbers.events, 'event')} · ${format.tokens(numbers.tokens)} tokens · ${format.cost(numbers.cost, numbers.computed)}`
           : '…'}
+        {child.fork_session_id && !model.source.isFile && (
+          <>
+            {' · '}
+            <a href={link('compare', '', { a: model.id, b: child.session_id })}>compare</a>
+          </>
+        )}
       </span>
     </li>
   );

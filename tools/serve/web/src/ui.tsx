@@ -184,6 +184,7 @@ const ICONS: Record<string, string> = {
   copy: 'M5.5 5.5V3h7.5v7.5h-2.5M3 5.5h7.5V13H3z',
   theme: 'M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11',
   close: 'M4 4l8 8M12 4l-8 8',
+  compare: 'M3 3h4v10H3zM9 3h4v10H9z',
   tree: 'M3 3.5h4M3 8h7M3 12.5h10',
 };
 

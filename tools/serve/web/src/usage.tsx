@@ -47,7 +47,7 @@ interface Use {
 }
 
 const useOf = (row: Record<string, any>): Use => ({
-  name: String(Object.values(row)[0] ?? ''),
+  name: String(row.name ?? ''),
   sessions: row.sessions,
   tokens: (row.input_tokens ?? 0) + (row.output_tokens ?? 0),
   input: row.input_tokens ?? 0,
@@ -121,20 +121,18 @@ export function Usage({ route }: { route: Route }) {
   const until = to && shifted(to, 1);
   const answer = useAnswer(
     async (signal) => {
-      const by = (what: string) => server!.usageBy(what, from, until, signal);
-      const [models, periods, projects, agents, sessions, tools] = await Promise.all(
-        ['model', unit, 'project', 'agent', 'session', 'tool'].map(by),
-      );
-      const top = sessions!.slice(0, MOST_ROWS).map(useOf);
+      const rows = await server!.usageBy(`panels-${unit}`, from, until, signal);
+      const panel = (name: string): Record<string, any>[] => rows.filter((row) => row.panel === name);
+      const top = panel('session').slice(0, MOST_ROWS).map(useOf);
       return {
-        models: models!.map(useOf),
-        periods: periods!.map(useOf),
-        projects: projects!.map(useOf),
-        agents: agents!.map(useOf),
+        models: panel('model').map(useOf),
+        periods: panel('period').map(useOf).sort((a, b) => (a.name < b.name ? -1 : 1)),
+        projects: panel('project').map(useOf),
+        agents: panel('agent').map(useOf),
         top,
         titles: top.length ? await server!.titles(top.map((use) => use.name), signal) : new Map<string, string>(),
-        tools: tools!,
-        sessions: sessions!.length,
+        tools: panel('tool'),
+        sessions: panel('all')[0]?.sessions ?? 0,
       };
     },
     [from, to, unit],
@@ -209,7 +207,7 @@ export function Usage({ route }: { route: Route }) {
             <div>
               <dt>sessions</dt>
               <dd>
-                <a href={listOf({})}>{value.sessions === 1000 ? 'over 1,000' : format.count(value.sessions)}</a>
+                <a href={listOf({})}>{format.count(value.sessions)}</a>
               </dd>
             </div>
           </dl>
@@ -250,10 +248,10 @@ export function Usage({ route }: { route: Route }) {
           <Rows
             title="Calls by tool"
             rows={value.tools.slice(0, MOST_ROWS).map((tool) => ({
-              key: String(tool.tool),
-              name: String(tool.tool ?? 'not said'),
-              value: tool.calls,
-              text: `${format.count(tool.calls)}${tool.failed ? ` (${format.count(tool.failed)} failed)` : ''}`,
+              key: String(tool.name),
+              name: String(tool.name ?? 'not said'),
+              value: tool.requests,
+              text: `${format.count(tool.requests)}${tool.failed ? ` (${format.count(tool.failed)} failed)` : ''}`,
             }))}
           />
         </>

@@ -34,6 +34,7 @@ for (const [name, options] of [
       [`s/${TIDES}?tab=charts`, '.chart canvas'],
       [`s/${TIDES}?tab=failures`, '.failures'],
       ['failures', '.failed-group'],
+      [`compare?a=${TIDES}&b=${TIDES}`, '.compare .turns'],
       ['usage?range=all', '.usage .bar-row'],
       ['sql?q=SELECT%20*%20FROM%20turns', '.answer [role=cell]'],
     ]) {

@@ -530,7 +530,7 @@ test('numbers of one column of an answer are written alike', async () => {
   await page.close();
 });
 
-test('usage has the numbers of a report, by day, week, model, project and agent, and leads to the sessions', async () => {
+test('usage has the numbers of a report, by day, week, model, project and agent, and leads to the sessions', async (t) => {
   const own = new Store();
   const use = (ts, model, tokens, cost_usd) => ({
     type: 'agent.turn.usage',
@@ -549,6 +549,7 @@ test('usage has the numbers of a report, by day, week, model, project and agent,
     use('2026-03-09', 'other-model', 4000, 1),
   ]);
   const there = await serve(own);
+  t.after(() => there.stop().then(() => own.remove()));
   const page = await open(context, there, 'usage?range=all&by=day');
   const bars = (title) => page.locator('.bars', { has: page.locator('h2', { hasText: title }) });
   const texts = async (title) => {
@@ -586,8 +587,6 @@ test('usage has the numbers of a report, by day, week, model, project and agent,
   assert.match(page.url(), /since=2026-03-02&until=2026-03-08/);
   quiet(page);
   await page.close();
-  await there.stop();
-  own.remove();
 });
 
 test('a search in a session leads from place to place and stays there', async () => {
@@ -632,5 +631,55 @@ test('the first messages are shown before the outline of the session has arrived
   release();
   await page.waitForSelector('.item:not(.early)'); /* the last ones, while the session counts as active */
   assert.equal(await page.locator('.early').count(), 0);
+  await page.close();
+});
+
+test('two sessions are compared turn by turn, also a session with its fork', async () => {
+  const turn = (n, prompt, tools, failed) => [
+    { type: 'turn.started', data: { turn_id: `t${n}`, sequence: n } },
+    say('user', prompt),
+    ...tools.flatMap((tool, i) => [call(`c${n}${i}`, tool, { command: `${tool} ${n}` }), result(`c${n}${i}`, 'x', !failed)]),
+    { type: 'turn.completed', data: { turn_id: `t${n}` } },
+  ];
+  const begin = (title) => ({ type: 'session.created', data: { title, working_directory: '/compared' } });
+  const first = turn(1, 'Look at it', ['Read']);
+  store.append('cmp-a', [begin('Attempt A'), ...first, ...turn(2, 'Mend it', ['Bash']), ...turn(3, 'Test it', ['Bash'])]);
+  store.append('cmp-b', [
+    begin('Attempt B'),
+    ...first,
+    ...turn(2, 'Think first', []),
+    ...turn(3, 'Mend it', ['Bash'], true),
+    ...turn(4, 'Test it', ['Bash']),
+  ]);
+  const page = await session('cmp-a');
+  await page.click('.session-buttons >> text=Compare');
+  await page.waitForSelector('h1 >> text=Compare with which session?');
+  await page.click('.hit-link >> text=Attempt B');
+  await page.waitForSelector('.compare .turns');
+  assert.equal(await page.locator('.compare h2', { hasText: 'Turns' }).innerText(), 'Turns 2 of 4 differ');
+  const rows = (await page.locator('.compare .turns tbody').allInnerTexts()).map((text) => text.replace(/\s+/g, ' ').replace(/ \d+ ms/g, '').trim());
+  assert.match(rows[0], /^Look at it Read/);
+  assert.match(rows[1], /^no such turn Think first no calls/);
+  assert.match(rows[2], /^Mend it Bash.*Bash · 1 failed/);
+  assert.match(rows[3], /^Test it Bash/);
+  const cells = await page.locator('.compare .data >> nth=0').innerText();
+  assert.match(cells, /turns\s+3\s+4\s/);
+  assert.match(cells, /failed\s+0\s+1\s/);
+  assert.match(await page.locator('.compare section', { hasText: 'The first calls that differ' }).innerText(), /call 2, Bash\s+Bash 2[^]*call 2, Bash\s+Bash 3/);
+  await page.click('text=Only what differs');
+  await page.waitForFunction(() => document.querySelectorAll('.compare .turns tbody').length === 2);
+  assert.match(page.url(), /only=1/);
+  await page.locator('.compare .turns a', { hasText: '1 failed' }).click();
+  await page.waitForSelector('.item.flash[data-seq]');
+  store.run('fork', 'cmp-a', 'cmp-fork', '--at', '6');
+  store.append('cmp-fork', turn(9, 'Mend it otherwise', ['Edit']));
+  await page.goto('about:blank');
+  await page.goto(`${server.url}/#/s/cmp-fork`);
+  await page.click('.session-buttons >> text=Compare');
+  await page.waitForSelector('.compare .turns');
+  assert.match(page.url(), /compare\?a=cmp-a&b=cmp-fork$/);
+  const text = await page.locator('.compare .turns').innerText();
+  assert.match(text, /Mend it\s[^]*Mend it otherwise/);
+  quiet(page);
   await page.close();
 });
