@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *annal_store_path(const annal_store *store)
 {
@@ -135,6 +136,7 @@ struct look {
     const char *directory;
     struct names *names;
     size_t from, to;
+    uid_t user; /* for whom permissions are checked */
     struct buf path;
 };
 
@@ -147,7 +149,8 @@ static void look_at(struct look *look, struct name *name)
         annal__buf_cstr(&look->path) == NULL)
         name->failed = ENOMEM;
     else {
-        int measured = look->io->measure(look->io->arg, look->path.ptr, &regular, &name->bytes);
+        int measured =
+            look->io->measure(look->io->arg, look->path.ptr, look->user, &regular, &name->bytes);
         if (measured < 0)
             /* ENOENT: the file was deleted in the meantime, which is not a failure */
             name->failed = errno == ENOENT ? 0 : errno;
@@ -259,7 +262,8 @@ static annal_status list_sessions(annal_store *store, bool is_reporting, annal_s
         goto done;
     make_keys(&names);
     qsort_r(names.list, names.count, sizeof *names.list, compare_names, &names);
-    look = (struct look){store, store->context.io, path.ptr, &names, 0, names.count, {0}};
+    look =
+        (struct look){store, store->context.io, path.ptr, &names, 0, names.count, geteuid(), {0}};
     if (names.count >= NAMES_MANY)
         look_at_all(&look);
     status = visit_names(&look, fn, arg, err);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- One file ---- */
 
@@ -108,7 +109,7 @@ bool annal__stray_is_strange(const struct context *context, const char *name, an
             annal_session_id_check((annal_slice){name, length - suffix}, NULL) == ANNAL_OK)
             continue;
         if (annal__context_path(context, &path, "events", name, NULL) == ANNAL_OK)
-            (void)context->io->measure(context->io->arg, path.ptr, &regular, &bytes);
+            (void)context->io->measure(context->io->arg, path.ptr, geteuid(), &regular, &bytes);
     }
     annal__buf_done(&path);
     if (!regular)

@@ -202,9 +202,8 @@ static bool is_member(gid_t gid)
     return member;
 }
 
-static bool mode_lets_read(const struct statx *file)
+static bool mode_lets_read(const struct statx *file, uid_t user)
 {
-    uid_t user = geteuid();
     if (user == 0)
         return true;
     if (file->stx_uid == user)
@@ -213,7 +212,8 @@ static bool mode_lets_read(const struct statx *file)
     return group == others ? group : is_member(file->stx_gid) == group;
 }
 
-static int sys_measure(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes)
+static int sys_measure(void *arg, const char *path, uid_t user, bool *out_regular,
+                       uint64_t *out_bytes)
 {
     (void)arg;
     struct statx found;
@@ -222,7 +222,7 @@ static int sys_measure(void *arg, const char *path, bool *out_regular, uint64_t 
         return -1;
     *out_regular = S_ISREG(found.stx_mode);
     *out_bytes = found.stx_size;
-    return mode_lets_read(&found) ? 0 : 1;
+    return mode_lets_read(&found, user) ? 0 : 1;
 }
 
 static int sys_rename(void *arg, const char *from, const char *to)

@@ -70,10 +70,10 @@ struct io {
     int (*identify)(void *arg, const char *path, dev_t *out_device, ino_t *out_inode);
     /*
      * Find the size of a file, and whether it is a regular file, without asking for times (see
-     * identify). Returns 1 if this user may not read the file according to its permissions (an ACL
-     * may allow it).
+     * identify). Returns 1 if the user may not read the file according to its permissions (an ACL
+     * may allow it). The user is that of geteuid(), which a caller with many files calls once.
      */
-    int (*measure)(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes);
+    int (*measure)(void *arg, const char *path, uid_t user, bool *out_regular, uint64_t *out_bytes);
     int (*rename)(void *arg, const char *from, const char *to);
     int (*unlink)(void *arg, const char *path);
     int (*mkdir)(void *arg, const char *path, mode_t mode);

@@ -217,9 +217,11 @@ static int f_identify(void *arg, const char *path, dev_t *out_device, ino_t *out
     return fails(arg, IDENTIFY) ? -1 : annal__system_io.identify(NULL, path, out_device, out_inode);
 }
 
-static int f_measure(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes)
+static int f_measure(void *arg, const char *path, uid_t user, bool *out_regular,
+                     uint64_t *out_bytes)
 {
-    return fails(arg, STAT) ? -1 : annal__system_io.measure(NULL, path, out_regular, out_bytes);
+    return fails(arg, STAT) ? -1
+                            : annal__system_io.measure(NULL, path, user, out_regular, out_bytes);
 }
 
 static int f_rename(void *arg, const char *from, const char *to)

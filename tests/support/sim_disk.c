@@ -614,8 +614,10 @@ static int d_stat(void *arg, const char *path, struct stat *out)
     return look(inode, out);
 }
 
-static int d_measure(void *arg, const char *path, bool *out_regular, uint64_t *out_bytes)
+static int d_measure(void *arg, const char *path, uid_t user, bool *out_regular,
+                     uint64_t *out_bytes)
 {
+    (void)user;
     struct stat found;
     if (d_stat(arg, path, &found) < 0)
         return -1;

@@ -39,8 +39,8 @@ enum {
 #define IMPLAUSIBLE "implausible"
 
 /* Conditions of the query. ?1 is the status, ?2 the agent, ?3 the model, ?4 and ?7 the times, ?5
- * the limit, ?8 the project, ?9 JSON
- * of changes_look() if only lost sessions are listed. */
+ * the limit, ?8 the project, ?9 JSON of changes_look() if only lost sessions are listed, ?10
+ * whether all sessions are listed. */
 #define ACTIVE     SESSION_ACTIVE("s")
 #define OF_AGENT   SESSION_FITS("s.agent_id", "?2")
 #define OF_MODEL   SESSION_FITS("s.model", "?3")
@@ -56,31 +56,32 @@ enum {
  * arguments: the join for the sort key, the sort key, the limit.
  */
 static const char chosen[] =
-    "WITH chosen AS MATERIALIZED (SELECT id, active, row_number() OVER () AS place FROM ("
-    "SELECT s.id, " ACTIVE " AS active"
+    "WITH chosen AS MATERIALIZED (SELECT at, id, active, row_number() OVER () AS place FROM ("
+    "SELECT s.rowid AS at, s.id, " ACTIVE " AS active"
     " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"
     " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " AND" IF_LOST
     " ORDER BY %s s.time_from IS '" SESSION_GUESSED "', active DESC, s.id LIMIT %s))";
 
 /*
  * The costs are those of usage_by_session. They are summed here, because SQLite computes that view
- * for all sessions before it chooses some. Format arguments: the expression for the project, and
- * its join.
+ * for all sessions before it chooses some. Format arguments: OF_CHOSEN, unless all sessions are
+ * listed, so that each would be looked up; the expression for the project, the columns of the
+ * source, and the joins for both.
  */
+#define OF_CHOSEN "WHERE session_id IN (SELECT id FROM chosen)"
 static const char listed[] =
     ", costs AS (SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
     " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"
-    " sum(costed_tokens) AS costed_tokens FROM usage_costs"
-    " WHERE session_id IN (SELECT id FROM chosen) GROUP BY session_id),"
+    " sum(costed_tokens) AS costed_tokens FROM usage_costs %s GROUP BY session_id),"
     " listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above, %s AS project,"
-    " o.source_host, o.source_path, chosen.active, chosen.place"
-    " FROM chosen CROSS JOIN sessions s ON s.id = chosen.id" SESSION_PARENTS
-    " LEFT JOIN costs c ON c.session_id = s.id %s"
-    " LEFT JOIN session_latest_sources o ON o.session_id = s.id)";
+    " %s, chosen.active, chosen.place"
+    " FROM chosen CROSS JOIN sessions s ON s.rowid = chosen.at" SESSION_PARENTS
+    " LEFT JOIN costs c ON c.session_id = s.id %s %s)";
 
 /* the join for the project j.project, which must be computed for all sessions at once */
 #define JOIN_PROJECT "LEFT JOIN session_projects j ON j.session_id = s.id"
+#define JOIN_SOURCE  "LEFT JOIN session_latest_sources o ON o.session_id = s.id"
 
 #define SHOWN                                                                                      \
     " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \
@@ -89,20 +90,27 @@ static const char listed[] =
     " iif(active <> last_activity_at, '" IMPLAUSIBLE "', time_from) AS time_from,"                 \
     " computed_cost_usd, costed_tokens, "
 
+/* SQL for a number of events of some types, NULL if there are none. If all sessions are listed, it
+ * is computed only for those in the list of sessions with such events. */
+#define COUNT_OF(condition, number)                                                                \
+    ", CASE WHEN ?10 AND session_id NOT IN (SELECT session_id FROM event_index WHERE " condition   \
+    ") THEN NULL ELSE " number " END"
 #define COUNTED                                                                                    \
-    ", (SELECT sum(events) FROM event_counts n WHERE n.session_id = listed.session_id"             \
-    "   AND " REQUEST_FAILED "),"                                                                  \
-    " " SESSION_UNREADABLE("listed.session_id") ", " SESSION_UNKNOWN(                              \
-        "listed.session_id") ", project, source_host, source_path,"                                \
-                             " (SELECT state FROM source_states x WHERE x.session_id = "           \
-                             "listed.session_id),"                                                 \
-                             " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < "        \
-                             "session_id) END,"                                                    \
-                             " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id "  \
-                             "AND"                                                                 \
-                             "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER " \
-                             "BY id LIMIT 1) END,"                                                 \
-                             " session_id IN (" GONE " AND value ->> 'copy')"
+    COUNT_OF(REQUEST_FAILED,                                                                       \
+             "(SELECT sum(events) FROM event_counts n WHERE n.session_id = listed.session_id"      \
+             " AND " REQUEST_FAILED ")")                                                           \
+    COUNT_OF("type = 'import.unreadable'", SESSION_UNREADABLE("listed.session_id"))                \
+    COUNT_OF("type = 'import.unknown'", SESSION_UNKNOWN("listed.session_id"))                      \
+    ", project, source_host, source_path,"                                                         \
+    " (SELECT state FROM source_states x WHERE x.session_id = "                                    \
+    "listed.session_id),"                                                                          \
+    " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < "                                 \
+    "session_id) END,"                                                                             \
+    " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id "                           \
+    "AND"                                                                                          \
+    "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER "                          \
+    "BY id LIMIT 1) END,"                                                                          \
+    " session_id IN (" GONE " AND value ->> 'copy')"
 
 static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place";
 
@@ -364,6 +372,17 @@ static bool is_empty(annal_store *store)
     return annal_store_sessions(store, stop_at_first, NULL, NULL) == ANNAL_OK;
 }
 
+/* Return whether no option chooses some of the sessions. */
+static bool lists_all(const struct args *args)
+{
+    static const char *const choosing[] = {"status", "agent", "model", "project",
+                                           "since",  "until", "lost",  "limit"};
+    bool all = true;
+    for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++)
+        all = all && !args_has(args, choosing[i]);
+    return all;
+}
+
 static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
 {
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES], project[PROJECT_BYTES];
@@ -380,15 +399,20 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                   integer_value(ls->terminal),
                                   time_or_null(range.until_us, until),
                                   string_value(session_project(args_get(args, "project"), project)),
-                                  text_or_null(annal__buf_slice(&ls->lost))};
+                                  text_or_null(annal__buf_slice(&ls->lost)),
+                                  integer_value(lists_all(args))};
     bool is_tree = args_has(args, "tree");
     bool has_project = ls->format != OUT_TABLE || ls->columns[AT_PROJECT].title != NULL;
     must_printf(&sql, chosen, orders[sort].join, orders[sort].key, is_tree ? "-1" : "?5");
-    must_printf(&sql, listed, has_project ? "j.project" : "NULL", has_project ? JOIN_PROJECT : "");
+    bool has_source = ls->format != OUT_TABLE || ls->columns[AT_HOST].title != NULL;
+    must_printf(&sql, listed, lists_all(args) ? "" : OF_CHOSEN, has_project ? "j.project" : "NULL",
+                has_source ? "o.source_host, o.source_path"
+                           : "NULL AS source_host, NULL AS source_path",
+                has_project ? JOIN_PROJECT : "", has_source ? JOIN_SOURCE : "");
     must_append_text(&sql, is_tree ? tree : flat);
     annal_status status =
         annal_sql(ls->index, annal__buf_slice(&sql),
-                  &(annal_sql_options){.params = params, .param_count = 9, .as_indexed = true},
+                  &(annal_sql_options){.params = params, .param_count = 10, .as_indexed = true},
                   print_row, ls, err);
     annal__buf_done(&sql);
     return status;
