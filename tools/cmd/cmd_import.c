@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/error.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
@@ -37,6 +38,22 @@
 /* maximum size of an importer's file */
 #define SQL_BYTES_MAX ((size_t)16 << 20)
 
+/*
+ * Logs that are imported before their events are synced together: up to GROUP_LOGS, or GROUP_BYTES.
+ * Only then a log is copied, noted as unchanged, and reported.
+ */
+#define GROUP_LOGS  64
+#define GROUP_BYTES ((uint64_t)4 << 20)
+
+struct imported {
+    const struct log *log;
+    struct importer importer;
+    struct import_report report;
+    struct log_mark mark; /* the state of the log before it was read */
+    annal_status status;
+    annal_error err; /* why the import failed, if status < 0 */
+};
+
 struct work {
     const struct args *args;
     annal_store *store;
@@ -56,6 +73,10 @@ struct work {
     struct owners *owners;
     annal_import *detector;
     struct search_fill *search; /* NULL with --follow */
+    struct imported group[GROUP_LOGS];
+    size_t group_count;
+    uint64_t group_bytes;
+    struct import_group unsynced; /* the sessions of the logs in `group` */
     struct table *table;
     struct progress progress;
     const char *path; /* path of the current log */
@@ -360,54 +381,90 @@ static annal_status copy(struct work *work, const struct log *log, const struct 
     return status;
 }
 
-/* Import one log and print its report. *out_end is set to true if the store failed or memory ran
- * out, so that no other log can be imported. */
-static int import_log(struct work *work, const struct log *log, bool *out_end)
+static struct import_options options_of(struct work *work)
 {
-    struct import_report report = {0};
-    struct importer importer = {0};
-    annal_error err = {0};
-    struct import_options options = {.spares = &work->spares,
-                                     .owners = work->owners,
-                                     .progress = show_progress,
-                                     .arg = work,
-                                     .options = work->options,
-                                     .option_count = work->option_count,
-                                     .limits = &work->limits,
-                                     .deleted = work->deleted};
-    int exit_status = EXIT_DONE;
-    struct log_mark mark = {0};
-    annal_status status = ANNAL_OK;
+    return (struct import_options){.spares = &work->spares,
+                                   .owners = work->owners,
+                                   .progress = show_progress,
+                                   .arg = work,
+                                   .options = work->options,
+                                   .option_count = work->option_count,
+                                   .limits = &work->limits,
+                                   .deleted = work->deleted,
+                                   .group = &work->unsynced};
+}
+
+/* Import one log into the group. */
+static void import_log(struct work *work, const struct log *log)
+{
+    struct imported *into = &work->group[work->group_count++];
+    const struct import_options options = options_of(work);
+    *into = (struct imported){.log = log, .importer = log->importer};
     work->path = log->path;
-    importer = log->importer;
-    unchanged_mark_take(log->path, &mark);
+    unchanged_mark_take(log->path, &into->mark);
     if (args_has(work->args, "recheck") ||
-        !unchanged_find(work->unchanged, &mark, &options, &importer, &report)) {
-        status = importer_of(work, log, &importer, &err);
-        if (status >= 0 && importer.kind != NULL)
-            status = import_file(work->store, &importer, log->path, &options, &report, &err);
+        !unchanged_find(work->unchanged, &into->mark, &options, &into->importer, &into->report)) {
+        into->status = importer_of(work, log, &into->importer, &into->err);
+        if (into->status >= 0 && into->importer.kind != NULL)
+            into->status = import_file(work->store, &into->importer, log->path, &options,
+                                       &into->report, &into->err);
     }
-    work->kind = importer.kind;
-    if (status >= 0 && importer.kind != NULL && work->copies)
-        status = copy(work, log, &importer, &report, &err);
-    if (status >= 0 && importer.kind != NULL && !report.unchanged)
-        unchanged_note(work->unchanged, &mark, &options, &importer, &report);
-    if (report.container != NULL)
-        print_report(work, &report);
-    unchanged_mark_done(&mark);
-    if (report.damaged) {
-        say("import '%s': %s; the lines before the damage were imported", log->path,
-            report.damage.message);
+    work->bytes += log->bytes;
+    work->group_bytes += into->report.unchanged ? 0 : log->bytes;
+}
+
+/* Copy one log, note it, and print its report. */
+static int finish_log(struct work *work, struct imported *log)
+{
+    const char *path = log->log->path;
+    const struct import_options options = options_of(work);
+    struct import_report *report = &log->report;
+    int exit_status = EXIT_DONE;
+    bool known = log->importer.kind != NULL;
+    work->path = path;
+    work->kind = log->importer.kind;
+    if (log->status >= 0 && known && work->copies)
+        log->status = copy(work, log->log, &log->importer, report, &log->err);
+    if (log->status >= 0 && known && !report->unchanged)
+        unchanged_note(work->unchanged, &log->mark, &options, &log->importer, report);
+    if (report->container != NULL)
+        print_report(work, report);
+    unchanged_mark_done(&log->mark);
+    if (report->damaged) {
+        say("import '%s': %s; the lines before the damage were imported", path,
+            report->damage.message);
         exit_status = EXIT_REFUSED;
     }
     progress_hide(&work->progress);
-    int unknown = import_say_unknown(&report, log->path, importer.kind);
+    int unknown = import_say_unknown(report, path, log->importer.kind);
     exit_status = unknown > exit_status ? unknown : exit_status;
-    if (status < 0)
-        exit_status = fail_error(&err);
-    *out_end = report.store_failed;
-    work->bytes += log->bytes;
-    import_report_done(&report);
+    if (log->status < 0)
+        exit_status = fail_error(&log->err);
+    import_report_done(report);
+    return exit_status;
+}
+
+/* Make the events of the group durable, and finish its logs. *out_end is set to true if the store
+ * failed or memory ran out, so that no other log can be imported. */
+static int finish_group(struct work *work, bool *out_end)
+{
+    annal_error err = {0};
+    int exit_status = EXIT_DONE;
+    annal_status synced = import_group_sync(&work->unsynced, work->store, &err);
+    for (size_t i = 0; i < work->group_count; i++) {
+        struct imported *log = &work->group[i];
+        log->report.store_failed |= synced < 0;
+        *out_end |= log->report.store_failed;
+        if (synced < 0 && log->status >= 0) {
+            log->status = synced;
+            log->err = err;
+            annal__error_context(&log->err, "import '%s'", log->log->path);
+        }
+        int of_log = finish_log(work, log);
+        exit_status = of_log > exit_status ? of_log : exit_status;
+    }
+    work->group_count = 0;
+    work->group_bytes = 0;
     return exit_status;
 }
 
@@ -481,8 +538,13 @@ static int import_logs(struct work *work, const struct logs *logs)
     for (size_t i = 0; i < logs->count && !end; i++) {
         if (i > 0)
             store_wait_anew(work->args, work->store);
-        int of_log = import_log(work, &logs->all[i], &end);
-        exit_status = of_log > exit_status ? of_log : exit_status;
+        import_log(work, &logs->all[i]);
+        bool failed = work->group[work->group_count - 1].report.store_failed;
+        if (work->group_count < GROUP_LOGS && work->group_bytes < GROUP_BYTES && !failed &&
+            i + 1 < logs->count)
+            continue;
+        int of_group = finish_group(work, &end);
+        exit_status = of_group > exit_status ? of_group : exit_status;
     }
     progress_hide(&work->progress);
     if (work->copies && copies_sync(work->store, &err) < 0)

@@ -4,6 +4,7 @@
 #ifndef TOOLS_IMPORT_IMPORT_H
 #define TOOLS_IMPORT_IMPORT_H
 
+#include "tools/cli/places.h"
 #include "tools/import/importers.h"
 #include "tools/import/owners.h"
 
@@ -145,6 +146,17 @@ annal_status import_copy_stat(const struct importer *importer, const char *path,
 
 struct deleted;
 
+/*
+ * Logs that are synced together, because a sync costs as much for one log as for many. Zero is an
+ * empty group. Their events are durable, and seen by readers, after import_group_sync().
+ */
+struct import_group {
+    struct places sessions; /* the sessions with such events, by hash of their ids */
+};
+
+/* Make the events of these logs durable, and empty the group, even after a failure. */
+annal_status import_group_sync(struct import_group *group, annal_store *store, annal_error *err);
+
 struct import_options {
     struct import_spares *spares; /* NULL: each log prepares its own importer */
     size_t batch_lines;           /* maximum lines of a batch; 0: 512 */
@@ -160,11 +172,13 @@ struct import_options {
     const annal_limits *limits;
     /* sessions whose events are not imported because they were deleted; NULL: none */
     const struct deleted *deleted;
+    struct import_group *group; /* NULL: each log is synced at its end */
 };
 
 /*
- * Import one log. All appended events are durable on return, even after a failure, so that the next
- * import continues from there. report is always filled. options may be NULL.
+ * Import one log. All appended events are durable on return, or with options.group after
+ * import_group_sync(), even after a failure, so that the next import continues from there. report
+ * is always filled. options may be NULL.
  */
 annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, struct import_report *report,
@@ -190,7 +204,7 @@ enum import_until {
     IMPORT_PAUSE /* read nothing, but add the events that the importer adds at the end of a log */
 };
 
-/* Import the lines that exist now. Imported events are durable on return, even after a failure. */
+/* Import the lines that exist now. Imported events are durable as after import_file(). */
 annal_status import_take(struct import_job *job, enum import_until until, annal_error *err);
 
 /* Return the result up to now; it is valid as long as the job. */

@@ -32,6 +32,25 @@
  * read the journal. */
 #define APPEND_TRIES 3
 
+/* ---- Groups ---- */
+
+annal_status import_group_sync(struct import_group *group, annal_store *store, annal_error *err)
+{
+    places_done(&group->sessions);
+    return annal_sync(store, err);
+}
+
+annal_status import_settle(struct import_job *job, annal_slice session, annal_error *err)
+{
+    struct import_group *group = job->options != NULL ? job->options->group : NULL;
+    uint64_t hash = annal__hash(session.ptr, session.len, 0);
+    if (group == NULL || places_next(&group->sessions, hash, &(size_t){0}) == SIZE_MAX)
+        return ANNAL_OK;
+    annal_status status = import_group_sync(group, job->store, err);
+    job->report.store_failed |= status < 0;
+    return status;
+}
+
 /* ---- Sessions ---- */
 
 #define DIRECTORY_ID_BYTES sizeof "directory.0123456789abcdef"
@@ -137,6 +156,25 @@ static annal_status read_known(struct import_job *job, struct import_session *in
 static bool is_shared(const struct import_job *job)
 {
     return job->is_text && job->options != NULL && job->options->owners != NULL;
+}
+
+/* Read which events of the session the store contains, when the log first touches it. */
+static annal_status know_session(struct import_job *job, struct import_session *session,
+                                 annal_error *err)
+{
+    annal_slice id = annal_slice_of(session->id);
+    annal_status status = import_settle(job, id, err);
+    if (status >= 0)
+        status = is_shared(job)
+                     ? owners_read(job->options->owners, job->store, id, &session->last_us, err)
+                     : read_known(job, session, &session->last_us, err);
+    /* a text belongs to a log, and gets the time of the session's last event */
+    if (job->is_text)
+        job->last_us = session->last_us;
+    if (status >= 0 && job->options != NULL && job->options->group != NULL)
+        must_true(places_add(&job->options->group->sessions, annal__hash(id.ptr, id.len, 0), 0));
+    session->known_read = status >= 0;
+    return status;
 }
 
 static annal_status find_session(struct import_job *job, annal_slice id, size_t *out_index,
@@ -650,16 +688,8 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         give_time(pending, ts_us, "of the first line that has one");
     if (ts_us > 1)
         job->last_us = ts_us;
-    if (!job->report.sessions[index].known_read) {
-        int64_t *last_us = &job->report.sessions[index].last_us;
-        status = is_shared(job)
-                     ? owners_read(job->options->owners, job->store, event->session, last_us, err)
-                     : read_known(job, &job->report.sessions[index], last_us, err);
-        /* a text belongs to a log, and gets the time of the session's last event */
-        if (job->is_text)
-            job->last_us = *last_us;
-        job->report.sessions[index].known_read = status >= 0;
-    }
+    if (!job->report.sessions[index].known_read)
+        status = know_session(job, &job->report.sessions[index], err);
     known = status >= 0 && is_shared(job) && owners_has(job->options->owners, event->draft.id);
     if (status >= 0 && !known && event->draft.id.len > 0)
         status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);

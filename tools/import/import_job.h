@@ -114,6 +114,9 @@ annal_status import_note_unknown(struct import_job *job, annal_error *err);
  * an earlier import of it, then incomplete, left lines that it could not read. */
 annal_status import_note_recovered(struct import_job *job, annal_error *err);
 
+/* Before the journal of this session is read: sync the group if it has events of the session. */
+annal_status import_settle(struct import_job *job, annal_slice session, annal_error *err);
+
 /* Append the events of `pending`, and empty it. */
 annal_status import_flush(struct import_job *job, annal_error *err);
 

@@ -156,6 +156,23 @@ static void read_source(struct log_sources *sources, annal_slice data,
     annal__buf_done(&scratch);
 }
 
+static struct log_session *find(const struct log_sessions *sessions, annal_slice id)
+{
+    size_t at = 0, index;
+    while ((index = places_next(&sessions->by_id, hash_text(id, 0), &at)) != SIZE_MAX)
+        if (annal__slice_is(id, sessions->all[index].id))
+            return &sessions->all[index];
+    return NULL;
+}
+
+/* Before the journal of a session of another log is read, sync what that log appended. A failure is
+ * reported by the append that follows. */
+static void settle(struct import_job *job, annal_slice session)
+{
+    if (find(&job->log_sessions, session) == NULL)
+        (void)import_settle(job, session, NULL);
+}
+
 /* Return whether the session has this log (rules 3 and 5); by_content: the log begins with the
  * content that the session's log had; lines: the log has many sessions. */
 static bool has_log(struct import_job *job, annal_slice session, const struct log_place *place,
@@ -164,6 +181,7 @@ static bool has_log(struct import_job *job, annal_slice session, const struct lo
     struct log_sources sources = {0};
     annal_cursor *cursor = NULL;
     annal_event event = {0};
+    settle(job, session);
     annal_status status = annal_cursor_open(job->store, session, 1, &cursor, NULL);
     while (status >= 0 && status != ANNAL_END) {
         status = annal_cursor_next(cursor, &event, NULL);
@@ -202,15 +220,6 @@ static annal_slice find_elsewhere(struct import_job *job, annal_slice name, anna
     if (found.len == 0 && exists && has_log(job, name, place, false, content.len > 0))
         found = name;
     return found;
-}
-
-static struct log_session *find(const struct log_sessions *sessions, annal_slice id)
-{
-    size_t at = 0, index;
-    while ((index = places_next(&sessions->by_id, hash_text(id, 0), &at)) != SIZE_MAX)
-        if (annal__slice_is(id, sessions->all[index].id))
-            return &sessions->all[index];
-    return NULL;
 }
 
 static struct log_session *add(struct log_sessions *sessions, annal_slice id)
@@ -265,6 +274,7 @@ annal_slice log_session_find(void *arg, annal_slice name, annal_slice content)
         return name;
     struct log_place place = find_place(job, name, content);
     annal_slice found = find_owner(job, "path", place.key, (annal_slice){0});
+    settle(job, name);
     bool exists = annal_session_info_get(job->store, name, &info, NULL) >= 0;
     if (found.len == 0)
         found = find_elsewhere(job, name, content, &place, exists);

@@ -10,7 +10,8 @@
  * (3) The index is caught up once in a run, and only if an importer asks for a record. If the
  *     store had no session at that time, the index is not read at all, because this run imported
  *     all records.
- * (4) If a run has more than RECORDS_MAX records, they are freed and found in the index.
+ * (4) If a run has more than RECORDS_MAX records, their events are synced, and they are freed and
+ *     found in the index.
  * (5) Thousands of texts may belong to the same session. Its events are read once in a run, not
  *     for each text.
  * (6) A part of a session, such as a sub-agent, has an id that begins with the id of the session
@@ -104,7 +105,8 @@ static void forget_records(struct owners *owners)
     owners->name_count = 0;
     owners->alone = false;
     const annal_catch_up_options all = {.timeout_ms = ANNAL_NO_TIMEOUT};
-    if (annal_index_catch_up(owners->index, (annal_slice){0}, &all, &owners->err) < 0)
+    if ((owners->store != NULL && annal_sync(owners->store, &owners->err) < 0) ||
+        annal_index_catch_up(owners->index, (annal_slice){0}, &all, &owners->err) < 0)
         owners->failed = true;
 }
 

@@ -30,8 +30,8 @@ annal_status owners_read(struct owners *owners, annal_store *store, annal_slice 
                          int64_t *out_last_us, annal_error *err);
 bool owners_has(const struct owners *owners, annal_slice id);
 
-/* Release the index until the next call of owners_find(). Call it after all events were synced.
- * owners may be NULL. */
+/* Release the index until the next call of owners_find(), after a log. If owners_new() got no
+ * store, call it after all events were synced. owners may be NULL. */
 void owners_pause(struct owners *owners);
 
 /*

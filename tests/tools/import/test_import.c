@@ -9,6 +9,7 @@
 
 #include <annal/import.h>
 #include <annal/journal.h>
+#include <annal/metrics.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -282,6 +283,55 @@ static void import_prefix(annal_store *store, const char *kind, const char *path
                       report.lines);
     import_report_done(&report);
 }
+
+static uint64_t import_in_group(annal_store *store, struct import_group *group, const char *path)
+{
+    struct importer importer = {0};
+    struct import_report report = {0};
+    annal_error err = {0};
+    const struct import_options options = {.group = group};
+    ck_assert(importer_find("claude-code", &importer));
+    ck_assert_msg(import_file(store, &importer, path, &options, &report, &err) == ANNAL_OK, "%s",
+                  err.message);
+    uint64_t events = report.events;
+    import_report_done(&report);
+    return events;
+}
+
+static uint64_t groups_of(annal_store *store)
+{
+    annal_metrics metrics;
+    annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &metrics);
+    return metrics.groups;
+}
+
+/* Another log of a session, whose events are not in a journal yet, adds only what is new. */
+START_TEST(logs_of_a_group_are_synced_once_and_before_the_journal_of_their_session_is_read)
+{
+    struct import_group group = {0};
+    annal_store *store = NULL;
+    annal_session_info info;
+    const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 3600000};
+    const annal_slice session = ANNAL_SLICE("7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811");
+    const char *copy = tmpdir_path(&cli.dir, "copy.jsonl");
+    size_t len = 0;
+    char *bytes = file_read(MAIN_LOG, &len);
+    file_write(copy, bytes, len);
+    free(bytes);
+    ck_assert_int_eq(annal_store_open(tmpdir_path(&cli.dir, "grouped"), &options, &store, NULL),
+                     ANNAL_OK);
+    ck_assert_uint_gt(import_in_group(store, &group, MAIN_LOG), 20);
+    ck_assert_uint_gt(import_in_group(store, &group, ODD_LOG), 5);
+    ck_assert_int_eq(annal_session_info_get(store, session, &info, NULL), ANNAL_ERR_NOTFOUND);
+    ck_assert_uint_eq(groups_of(store), 0);
+    ck_assert_uint_le(import_in_group(store, &group, copy), 1); /* the second source */
+    ck_assert_int_eq(annal_session_info_get(store, session, &info, NULL), ANNAL_OK);
+    ck_assert_uint_eq(groups_of(store), 1);
+    ck_assert_int_eq(import_group_sync(&group, store, NULL), ANNAL_OK);
+    ck_assert_uint_le(groups_of(store), 2);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
+}
+END_TEST
 
 /* Bytes of an event's data before the member that marks its time as a guess. */
 static size_t said_before_time(const annal_slice *data)
@@ -898,6 +948,8 @@ Suite *suite_import(void)
     tcase_add_test(import, a_chat_of_a_sub_agent_of_gemini_is_found_and_names_its_parent);
     tcase_add_test(import, a_second_import_adds_nothing);
     tcase_add_test(import, an_import_brings_the_index_up_to_date);
+    tcase_add_test(import,
+                   logs_of_a_group_are_synced_once_and_before_the_journal_of_their_session_is_read);
     tcase_add_test(import, an_import_fills_search_db_if_it_is_used_or_the_events_are_many);
     tcase_add_test(import, values_without_a_line_break_between_them_are_records);
     tcase_add_test(import, an_importer_that_is_used_again_keeps_nothing_of_the_previous_log);
