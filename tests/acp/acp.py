@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def messages_are_events(directory):
     client = Client(store)
     client.ask("initialize", protocolVersion=1)
     client.ask("session/new", cwd="/w/tides", mcpServers=[])
-    for words in ("say 3 think call plan fail ask wrong say 1", "error", "say 2 stop"):
+    for words in ("say 3 think call plan fail ask wrong say 1 cost", "error", "title say 2 cost stop"):
         client.ask("session/prompt", sessionId="fake-1", prompt=[{"type": "text", "text": words}])
     client.close()
     session = [event for event in events(store) if event["s"] == "acp-fake-1"]
@@ -143,10 +144,9 @@ def messages_are_events(directory):
                     ("tool.called", "call_3", {"command": "make test"}, None),
                     ("tool.failed", "call_3", None, [{"type": "text", "text": "ValueError: walrus"}]),
                     ("tool.called", "asked", {"path": "/tmp/x"}, None)], calls)
-    check(kinds.count("plan.updated") == 1 and kinds.count("agent.turn.usage") == 2, kinds)
-    (row,) = rows(store, "SELECT total_turns, total_tokens, model, title FROM sessions WHERE id = 'acp-fake-1'")
-    check(row == {"total_turns": 3, "total_tokens": 60, "model": "fake-1",
-                  "title": "say 3 think call plan fail ask wrong say 1"}, row)
+    check(kinds.count("plan.updated") == 1 and kinds.count("agent.turn.usage") == 4, kinds)
+    (row,) = rows(store, "SELECT total_turns, total_tokens, model, title, cost_microusd AS cost FROM sessions WHERE id = 'acp-fake-1'")
+    check(row == {"total_turns": 3, "total_tokens": 60, "model": "fake-1", "title": "Count the walruses", "cost": 1250000}, row)
     found = annal(store, "search", "--json", "walrus")
     check(b'"acp-fake-1"' in found, found)
     annal(store, "verify")
@@ -236,6 +236,23 @@ def nothing_passes_that_is_not_recorded(directory):
     check(b"acp-fake-1" in done.stderr and done.stdout.count(b"\n") <= 1 and b"fake-1" not in done.stdout, done)
 
 
+def a_full_disk_ends_the_agent(directory):
+    store = os.path.join(directory, "full")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000000, 3000000))
+
+    done = subprocess.run([ANNAL, "--store", store, "acp", "--", *AGENT], input=lines(*BEGIN, *[
+        prompt(i, "say 1 long 500000") for i in range(2, 22)]), capture_output=True, timeout=TIMES, preexec_fn=limit,
+        restore_signals=False)
+    check(done.returncode == 3 and b"annal: " in done.stderr, done.returncode, done.stderr)
+    passed_on = done.stdout.splitlines()[1:]
+    recorded = [json.loads(e["data"]) for e in events(store) if e["type"].startswith("import.")]
+    have = {json.dumps(data["extra"]["message"]) if "extra" in data else data["text"] for data in recorded}
+    check(2 < len(passed_on) < 60 and all(line.decode() in have for line in passed_on), len(passed_on), len(have))
+
+
 def what_passed_is_durable_after_a_kill(directory, chance):
     store = os.path.join(directory, "kills")
     for kill in range(KILLS):
@@ -255,7 +272,8 @@ def what_passed_is_durable_after_a_kill(directory, chance):
         client.stdout.close()
         with contextlib.suppress(FileNotFoundError), open(copy, "rb") as file:
             received += file.readlines()
-        recorded = [json.loads(e["data"]).get("extra") for e in events(store) if e["type"] == "import.record"]
+        recorded = [json.loads(e["data"]).get("extra") for e in events(store, f"acp-{name}") + events(store, "acp-connection-%")
+                    if e["type"] == "import.record"]
         have = {json.dumps(extra["message"], sort_keys=True) for extra in recorded}
         for line in received:
             if line.endswith(b"\n"):
@@ -309,6 +327,7 @@ def main():
         an_agent_that_loads_is_not_recorded_twice(directory)
         endings_are_passed_on(directory)
         nothing_passes_that_is_not_recorded(directory)
+        a_full_disk_ends_the_agent(directory)
         what_passed_is_durable_after_a_kill(directory, chance)
         damaged_messages_pass(directory, chance)
     print(f"annal acp: passed, {KILLS} kills, {FUZZED} damaged messages, seed {SEED}")

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """agent.py [--loads] [--echo] [--copy FILE]: an agent of the Agent Client Protocol for tests, which does what its prompts ask for.
 
-A prompt is words: `say N` answers in N chunks, `think` thinks, `call` calls a tool that works, `fail` one that does not, `plan`
-shows a plan, `ask` asks for permission and waits for the answer, `wrong` writes lines that are not messages, `long N` writes a
-line of N bytes, `die N` ends the agent with status N, `error` answers with an error, `stop` ends the turn as cancelled.
---loads: it can list and load sessions. --refuse: it refuses the first new session. --echo: it writes what it reads. --copy: it copies what it reads into FILE. The id of its
-session is $FAKE_SESSION, or fake-1."""
+A prompt is words: `say N` answers in N chunks, `think` thinks, `call` calls a tool that works, `fail` one that does not,
+`plan` shows a plan, `cost` tells what the session cost so far, `title` gives it a title, `ask` asks for permission and
+waits for the answer, `wrong` writes lines that are not messages, `long N` writes a line of N bytes, `die N` ends the agent
+with status N, `error` answers with an error, `stop` ends the turn as cancelled. --loads: it can list and load sessions.
+--refuse: it refuses the first new session. --echo: it writes what it reads. --copy: it copies what it reads into FILE. The
+id of its session is $FAKE_SESSION, or fake-1."""
 
 import json
 import os
@@ -71,6 +72,10 @@ def act(session, words):
             call(session, word == "call")
         elif word == "plan":
             update(session, "plan", entries=[{"content": "count walruses", "priority": "high", "status": "pending"}])
+        elif word == "cost":
+            update(session, "usage_update", used=100, size=1000, cost={"amount": 0.25 * count, "currency": "USD"})
+        elif word == "title":
+            update(session, "session_info_update", title="Count the walruses")
         elif word == "ask":
             ask(session)
         elif word == "wrong":

@@ -40,7 +40,7 @@ struct acp_record {
     annal_writer *writer;                         /* of the last event */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* session of writer */
     char owner[ANNAL_SESSION_ID_BYTES_MAX + 1];   /* for the importer's record_owner() */
-    bool ended;                                   /* whether recording failed */
+    bool ended;                                   /* set by the caller: recording failed */
 };
 
 /* Where lines go that were recorded. */

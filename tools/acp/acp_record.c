@@ -180,7 +180,6 @@ annal_status acp_record_line(struct acp_record *record, const char *from, annal_
         status = put_message(record, from, message, out, err);
     else if (message.len > 0)
         status = put_bytes(record, from, message, "not a JSON value of at most 400 levels", err);
-    record->ended = record->ended || status < 0;
     pthread_mutex_unlock(&record->lock);
     if (status >= 0 && !out->instead && annal__buf_append_slice(out->onward, line) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
@@ -195,7 +194,6 @@ annal_status acp_record_head(struct acp_record *record, const char *from, annal_
         record->ended ? annal__fail(err, ANNAL_ERR_CLOSED, "recording has ended")
                       : put_bytes(record, from, head,
                                   "a line of more than 8 MiB: only its beginning is recorded", err);
-    record->ended = record->ended || status < 0;
     pthread_mutex_unlock(&record->lock);
     return status;
 }

@@ -155,8 +155,12 @@ static void *run_direction(void *arg)
         good = status >= 0 && pass_on(direction, &direction->onward) &&
                pass_on(direction->other, &direction->back);
     }
-    if (status < 0)
+    if (status < 0) {
+        pthread_mutex_lock(&direction->acp->record.lock);
+        direction->acp->record.ended = true;
+        pthread_mutex_unlock(&direction->acp->record.lock);
         (void)kill(getpid(), SIGTERM); /* which the main thread passes on, if the agent runs */
+    }
     let_go(direction->in);
     pthread_mutex_lock(&direction->out_lock);
     let_go(direction->out);
