@@ -78,6 +78,7 @@ run docs/guide.md
 block packs.md sql 1 >"$work/tools_per_day.sql"
 block packs.md sql 2 >"$work/tasks.sql"
 block packs.md sql 3 >"$work/chores.sql"
+block packs.md text 1 >"$work/tools_per_day.test"
 run docs/packs.md "$work"
 for page in docs/packs/*.md; do
     run "$page"
@@ -175,7 +176,8 @@ done <"$work/pages" >>"$work/out"
 # shellcheck disable=SC2016 # backquotes on purpose
 grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/failures.md docs/limits.md | tr -d '`' | sort -u |
     while read -r name; do
-        grep -rq --include='*.c' "START_TEST($name)" tests || echo "there is no test $name"
+        grep -rq --include='*.c' "START_TEST($name)" tests ||
+            grep -qx "== $(echo "$name" | tr _ ' ')" tests/packs/cases/*.test || echo "there is no test $name"
     done >>"$work/out"
 [ ! -s "$work/out" ] || {
     cat "$work/out"

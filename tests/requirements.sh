@@ -23,7 +23,10 @@ comm -23 "$work/ids" "$work/rows" | sed 's/$/ has no row/' >"$work/out"
 comm -13 "$work/ids" "$work/rows" | sed 's/$/ is no requirement, or has two rows/' >>"$work/out"
 awk -F' \\| ' '/^\| [A-Z]-[0-9]+ / && length($3) < 4 { print $1 " says nowhere where" }' "$page" >>"$work/out"
 
-grep -rhoE --include='*.c' 'START_TEST\([a-z0-9_]+\)' tests | sed 's/.*(\(.*\))/\1/' | sort -u >"$work/tests"
+{
+    grep -rhoE --include='*.c' 'START_TEST\([a-z0-9_]+\)' tests | sed 's/.*(\(.*\))/\1/'
+    sed -n 's/^== //p' tests/packs/cases/*.test | tr ' ' '_'
+} | sort -u >"$work/tests"
 folders="journal index snapshot replay tools tests docs"
 # What is in backquotes, one a line: a path has a slash, a test three underscores, a verb begins with annal.
 # shellcheck disable=SC2016 # backquotes on purpose

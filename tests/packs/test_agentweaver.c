@@ -17,22 +17,6 @@ static void setup(void)
 
 /* ---- Runs ---- */
 
-START_TEST(a_run_reserved_by_a_project_continues_in_its_own_session)
-{
-    struct memory m;
-    memory_init(&m, "run_r1", "agentweaver", NULL);
-    memory_apply(&m, "run.worktree_set",
-                 "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\",\"reserved\":{\"project_id\":"
-                 "\"p1\",\"task_id\":\"t1\",\"origin\":\"backlog_pickup\",\"reserved_at\":"
-                 "\"2026-01-06T07:00:00.000000Z\"}}");
-    memory_apply(&m, "run.review_ready", "{\"tree_hash\":\"T1\"}");
-    ck_memory(&m,
-              "SELECT id, project_id, task_id, origin, status, worktree_path, tree_hash FROM runs",
-              "r1|p1|t1|backlog_pickup|awaiting_review|/w|T1\n");
-    memory_done(&m);
-}
-END_TEST
-
 START_TEST(no_sequence_of_events_leaves_a_terminal_status_without_an_override_and_a_reason)
 {
     static const char *const statuses[] = {"pending",      "in_progress",    "awaiting_review",
@@ -66,74 +50,6 @@ START_TEST(no_sequence_of_events_leaves_a_terminal_status_without_an_override_an
 }
 END_TEST
 
-START_TEST(an_override_with_a_reason_leaves_a_terminal_status)
-{
-    struct memory m;
-    memory_init(&m, "run_r1", "agentweaver", NULL);
-    memory_apply(&m, "run.created", "{}");
-    memory_apply(&m, "run.transition", "{\"to\":\"failed\",\"result\":\"no disk\"}");
-    ck_memory(&m, "SELECT status, result, ended_at IS NULL FROM runs", "failed|no disk|0\n");
-    memory_apply(&m, "run.transition",
-                 "{\"to\":\"awaiting_review\",\"override\":true,\"reason\":\"it was there\"}");
-    ck_memory(&m, "SELECT status, override_reason, ended_at IS NULL FROM runs",
-              "awaiting_review|it was there|1\n");
-    memory_done(&m);
-}
-END_TEST
-
-START_TEST(usage_with_a_model_in_either_spelling_is_recorded)
-{
-    struct memory m;
-    memory_init(&m, "run_r1", "agentweaver", NULL);
-    memory_apply(&m, "run.created", "{\"project_id\":\"p\",\"workflow_run_id\":\"w\"}");
-    memory_apply(&m, "agent.turn.usage",
-                 "{\"modelId\":\"m\",\"inputTokens\":3,\"outputTokens\":4,\"totalNanoAiu\":9}");
-    memory_apply(
-        &m, "agent.turn.usage",
-        "{\"model_id\":\"m\",\"input_tokens\":10,\"output_tokens\":1,\"total_tokens\":12}");
-    memory_apply(&m, "agent.turn.usage", "{\"inputTokens\":100,\"outputTokens\":100}");
-    memory_apply(&m, "agent.turn.usage", "{\"modelId\":\"\",\"inputTokens\":100}");
-    ck_memory(&m, "SELECT id, project_id, workflow_run_id, total_tokens FROM token_usage_records",
-              "r1:2|p|w|7\nr1:3|p|w|12\n");
-    ck_memory(&m, "SELECT * FROM token_usage_by_run", "r1|2|13|5|19|9\n");
-    ck_memory(&m,
-              "SELECT total_tokens FROM token_usage_by_project UNION ALL SELECT total_tokens "
-              "FROM token_usage_by_workflow_run UNION ALL SELECT total_tokens FROM "
-              "token_usage_by_app UNION ALL SELECT total_tokens FROM token_usage_by_hour",
-              "19\n19\n19\n19\n");
-    memory_done(&m);
-}
-END_TEST
-
-START_TEST(run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended)
-{
-    static const char rows[] = "SELECT status, ended_at IS NULL, result, updated_at > created_at "
-                               "FROM runs";
-    struct memory m;
-    memory_init(&m, "run_r1", "agentweaver", NULL);
-    memory_apply(&m, "run.created", "{}");
-    memory_apply(&m, "run.cancelled", "{\"reason\":\"no more\"}");
-    ck_memory(&m, rows, "cancelled|0|no more|1\n");
-    memory_apply(&m, "run.transition", "{\"to\":\"failed\",\"override\":true,\"reason\":\"r\"}");
-    memory_apply(&m, "run.cancelled", "{}");
-    ck_memory(&m, "SELECT status FROM runs", "failed\n");
-    memory_done(&m);
-}
-END_TEST
-
-START_TEST(the_total_of_the_application_leaves_out_usage_without_a_project)
-{
-    struct memory m;
-    memory_init(&m, "run_r1", "agentweaver", NULL);
-    memory_apply(&m, "agent.turn.usage", "{\"modelId\":\"m\",\"inputTokens\":3}");
-    memory_apply(&m, "agent.turn.usage",
-                 "{\"modelId\":\"m\",\"inputTokens\":4,\"project_id\":\"p\"}");
-    ck_memory(&m, "SELECT records, total_tokens FROM token_usage_by_app", "1|4\n");
-    ck_memory(&m, "SELECT records, total_tokens FROM token_usage_by_run", "2|7\n");
-    memory_done(&m);
-}
-END_TEST
-
 /* ---- In a store, with guards ---- */
 
 /* Create a project with tasks t1, t2, …, with the letters of keys as order keys. */
@@ -158,149 +74,7 @@ static void init_reviewed_run(void)
     ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T1\"}");
 }
 
-#define APPROVED   "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}"
-#define TO_MERGING "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}"
-
-START_TEST(a_merge_begins_once_and_can_be_cancelled_completed_or_failed)
-{
-    init_reviewed_run();
-    ck_append(&p, "run_r1", "run.approved", APPROVED);
-    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
-    ck_refused(&p, "run_r1", "run.transition", TO_MERGING,
-               "the status of the run differs from the expected status");
-    ck_packs(&p, "SELECT status FROM runs", "merging\n");
-    ck_append(&p, "run_r1", "run.transition",
-              "{\"to\":\"awaiting_review\",\"operation\":\"revert_merge\"}");
-    ck_packs(&p, "SELECT status, review_ready_at IS NULL FROM runs", "awaiting_review|0\n");
-    ck_append(&p, "run_r1", "run.approved", APPROVED);
-    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
-    ck_append(&p, "run_r1", "run.transition",
-              "{\"to\":\"merged\",\"result\":\"clean\",\"merged_commit_hash\":\"c1\"}");
-    ck_packs(&p, "SELECT status, result, merged_commit_hash, ended_at IS NULL FROM runs",
-             "merged|clean|c1|0\n");
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"failed\"}", "the run has ended");
-    packs_ck_rebuild(&p, "agentweaver.db", 1);
-}
-END_TEST
-
-START_TEST(an_interrupted_merge_may_fail_with_a_reason)
-{
-    init_reviewed_run();
-    ck_append(&p, "run_r1", "run.approved", APPROVED);
-    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
-    ck_append(&p, "run_r1", "run.transition",
-              "{\"to\":\"failed\",\"result\":\"the machine went down\"}");
-    ck_packs(&p, "SELECT status, result FROM runs", "failed|the machine went down\n");
-}
-END_TEST
-
-START_TEST(an_approval_holds_for_one_tree)
-{
-    init_reviewed_run();
-    ck_refused(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\"}",
-               "this is not the tree that awaits review");
-    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}");
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"tree_hash\":\"T2\"}",
-               "another tree was approved");
-    ck_refused(&p, "run_r1", "run.transition",
-               "{\"to\":\"merging\",\"expect\":{\"tree_hash\":\"T2\"}}",
-               "another tree was approved");
-    ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T2\"}");
-    ck_packs(&p, "SELECT tree_hash, approved_tree_hash FROM runs", "T2|\n");
-    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\"}");
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"tree_hash\":\"T2\"}");
-}
-END_TEST
-
-#define NOT_APPROVED "the run's tree is not approved: merge it with override and a reason"
-
-START_TEST(a_run_merges_only_with_an_approval_of_its_present_tree)
-{
-    init_reviewed_run();
-    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
-    ck_append(&p, "run_r1", "run.approved", APPROVED);
-    ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T2\"}");
-    ck_packs(&p,
-             "SELECT tree_hash, approved_tree_hash, approved_by, approved_at, reviewer FROM runs",
-             "T2||||\n");
-    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
-    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\",\"reviewer\":\"eve\"}");
-    ck_append(&p, "run_r1", "run.transition", TO_MERGING);
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"tree_hash\":\"T3\"}",
-               "another tree was approved");
-    ck_refused(&p, "run_r1", "run.transition",
-               "{\"to\":\"merged\",\"tree_hash\":\"T3\",\"expect\":{\"tree_hash\":\"T2\"}}",
-               "another tree was approved");
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"tree_hash\":\"T2\"}");
-    ck_packs(&p, "SELECT status, tree_hash, approved_by, reviewer FROM runs",
-             "merged|T2|eve|eve\n");
-    packs_ck_rebuild(&p, "agentweaver.db", 2);
-}
-END_TEST
-
-START_TEST(more_work_or_a_commit_of_another_tree_removes_an_approval_and_its_reviewer)
-{
-    init_reviewed_run();
-    ck_append(&p, "run_r1", "run.approved", APPROVED);
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"committing\",\"tree_hash\":\"T2\"}");
-    ck_packs(&p, "SELECT status, tree_hash, approved_tree_hash, reviewer FROM runs",
-             "committing|T2||\n");
-    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"awaiting_review\"}");
-    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\",\"reviewer\":\"bob\"}");
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"in_progress\"}");
-    ck_append(&p, "run_r1", "run.review_ready", "{}");
-    ck_packs(&p, "SELECT status, tree_hash, approved_tree_hash, reviewer FROM runs",
-             "awaiting_review|T2||\n");
-    ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
-}
-END_TEST
-
-START_TEST(an_override_with_a_reason_merges_an_unapproved_tree_and_keeps_the_reason)
-{
-    init_reviewed_run();
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"override\":true}",
-               NOT_APPROVED);
-    ck_refused(&p, "run_r1", "run.transition",
-               "{\"to\":\"merging\",\"override\":true,\"reason\":\" \"}", NOT_APPROVED);
-    ck_refused(&p, "run_r1", "run.transition",
-               "{\"to\":\"merging\",\"override\":true,\"reason\":\"shop is down\",\"expect\":{"
-               "\"tree_hash\":\"T0\"}}",
-               "another tree was approved");
-    ck_append(&p, "run_r1", "run.transition",
-              "{\"to\":\"merging\",\"override\":true,\"reason\":\"shop is down\"}");
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merged\"}", NOT_APPROVED);
-    ck_append(&p, "run_r1", "run.transition",
-              "{\"to\":\"merged\",\"override\":true,\"reason\":\"shop is up\"}");
-    ck_packs(&p,
-             "SELECT status, tree_hash, approved_tree_hash, reviewer, override_reason FROM runs",
-             "merged|T1|||shop is up\n");
-}
-END_TEST
-
-START_TEST(the_reviewer_of_a_merge_must_be_the_approver_of_its_tree)
-{
-    static const char row[] = "SELECT status, approved_by, reviewer FROM runs";
-    init_reviewed_run();
-    ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"eve\"}");
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"committing\",\"reviewer\":\"bob\"}");
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"reviewer\":\"bob\"}",
-               "another reviewer approved the tree");
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"reviewer\":\"eve\"}");
-    ck_packs(&p, row, "merging|eve|eve\n");
-    ck_refused(&p, "run_r1", "run.transition",
-               "{\"to\":\"merged\",\"reviewer\":\"bob\",\"override\":true}",
-               "another reviewer approved the tree");
-    packs_append_past(&p, "run_r1", "run.transition", "{\"to\":\"merged\",\"reviewer\":\"bob\"}");
-    ck_packs(&p, row, "merged|eve|eve\n");
-    ck_append(
-        &p, "run_r1", "run.transition",
-        "{\"to\":\"merged\",\"reviewer\":\"bob\",\"override\":true,\"reason\":\"eve is wrong\"}");
-    ck_packs(&p, row, "merged|eve|bob\n");
-    packs_ck_rebuild(&p, "agentweaver.db", 3);
-}
-END_TEST
-
+#define APPROVED "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}"
 /* Model of a run in review. Trees are numbers; 0: no tree. */
 struct reviewed {
     char session[20];
@@ -359,20 +133,6 @@ START_TEST(no_sequence_of_events_merges_a_tree_that_was_not_approved)
             begin_reviewed(&run, ++merged);
     }
     ck_assert_uint_gt(merged, 0);
-}
-END_TEST
-
-START_TEST(a_run_that_its_project_reserved_can_be_cancelled_before_it_begins)
-{
-    init_project("a");
-    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
-    ck_append(&p, "proj_p1", "backlog.claimed", "{\"task_id\":\"t1\",\"run\":{\"id\":\"r7\"}}");
-    ck_packs(&p, "SELECT id, status FROM runs", "r7|in_progress\n");
-    ck_append(&p, "run_r7", "run.cancelled", "{}");
-    ck_packs(&p, "SELECT id, project_id, status, ended_at IS NULL FROM runs",
-             "r7|p1|cancelled|0\n");
-    ck_refused(&p, "run_r7", "run.transition", "{\"to\":\"completed\"}", "the run has ended");
-    packs_ck_rebuild(&p, "agentweaver.db", 8);
 }
 END_TEST
 
@@ -497,113 +257,6 @@ START_TEST(one_of_eight_processes_claims_the_task_and_seven_append_nothing)
 }
 END_TEST
 
-START_TEST(a_run_from_the_backlog_is_in_progress_and_linked_to_its_task)
-{
-    init_project("ab");
-    ck_append(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t1\",\"t2\"]}");
-    ck_append(&p, "proj_p1", "backlog.claimed", "{\"run\":{\"id\":\"r1\",\"prompt\":\"go\"}}");
-    ck_append(&p, "run_r2", "run.created", "{\"project_id\":\"p1\"}");
-    ck_packs(&p, "SELECT id, origin, workflow_run_id, status, task FROM runs ORDER BY id",
-             "r1|backlog_pickup||in_progress|go\nr2|interactive||pending|\n");
-    ck_packs(&p, "SELECT id FROM backlog_tasks WHERE run_id = 'r1'", "t1\n");
-    ck_refused(&p, "proj_p1", "backlog.claimed", "{\"run\":{\"id\":\"r2\"}}",
-               "a run with this name exists already");
-    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"p1\"}", "exists already");
-    /* The run continues in its own session. */
-    ck_append(&p, "run_r1", "run.worktree_set",
-              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"completed\",\"result\":\"ok\"}");
-    ck_append(&p, "proj_p1", "backlog.archived", "{\"task_id\":\"t1\"}");
-    ck_packs(&p,
-             "SELECT id, project_id, task_id, status, worktree_path, archived_at IS NULL FROM runs "
-             "WHERE id = 'r1'",
-             "r1|p1|t1|completed|/w|0\n");
-    for (uint64_t seed = 1; seed < 4; seed++)
-        packs_ck_rebuild(&p, "agentweaver.db", seed);
-}
-END_TEST
-
-START_TEST(a_claim_missing_in_the_tables_after_a_crash_is_read_from_its_project)
-{
-    init_project("a");
-    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
-    packs_append_past(&p, "proj_p1", "backlog.claimed",
-                      "{\"task_id\":\"t1\",\"run\":{\"id\":\"r1\"}}");
-    ck_append(&p, "run_r1", "run.worktree_set",
-              "{\"worktree_path\":\"/w\",\"project_session\":\"proj_p1\"}");
-    ck_packs(&p, "SELECT id, origin, worktree_path FROM runs", "r1|backlog_pickup|/w\n");
-    packs_ck_rebuild(&p, "agentweaver.db", 7);
-}
-END_TEST
-
-START_TEST(order_keys_order_tasks_and_are_unique)
-{
-    init_project("gbtnc");
-    ck_packs(&p, "SELECT order_key FROM backlog_order WHERE state = 'backlog' LIMIT 3",
-             "b\nc\ng\n");
-    ck_refused(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"g\"}",
-               "order key is taken");
-    /* the same key in another state */
-    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\",\"order_key\":\"b\"}");
-    ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"g\"}");
-    /* a requested key that exists becomes a greater, distinct key; there are five attempts */
-    ck_append(&p, "proj_p1", "backlog.reordered", "{\"task_id\":\"t3\",\"requested_key\":\"b\"}");
-    ck_packs(&p, "SELECT order_key > 'b' AND order_key < 'c' FROM backlog_tasks WHERE id = 't3'",
-             "1\n");
-    for (int i = 0; i < 4; i++)
-        ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"requested_key\":\"b\"}");
-    ck_refused(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"requested_key\":\"b\"}",
-               "order key is taken");
-    ck_packs(&p,
-             "SELECT count(*), count(DISTINCT order_key) FROM backlog_tasks WHERE order_key "
-             "LIKE 'b%' AND state = 'backlog'",
-             "6|6\n");
-    /* archiving frees the key */
-    ck_append(&p, "proj_p1", "backlog.archived", "{\"task_id\":\"t2\"}");
-    ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"b\"}");
-    packs_ck_rebuild(&p, "agentweaver.db", 2);
-}
-END_TEST
-
-START_TEST(tasks_are_committed_together_or_not_at_all_and_keep_their_order)
-{
-    init_project("dacb");
-    ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
-    ck_refused(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t2\",\"t1\"]}",
-               "not all of these tasks are in the backlog");
-    ck_packs(&p, "SELECT id FROM backlog_order WHERE state = 'ready'", "t1\n");
-    ck_append(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t3\",\"t4\",\"t2\"]}");
-    ck_packs(&p, "SELECT id FROM backlog_order WHERE state = 'ready'", "t1\nt2\nt4\nt3\n");
-    ck_append(&p, "proj_p1", "backlog.reordered", "{\"task_id\":\"t3\",\"after\":\"t1\"}");
-    ck_packs(&p, "SELECT id FROM backlog_order WHERE state = 'ready'", "t1\nt3\nt2\nt4\n");
-    ck_append(&p, "proj_p1", "backlog.returned", "{\"task_id\":\"t1\"}");
-    ck_refused(&p, "proj_p1", "backlog.returned", "{\"task_id\":\"t1\"}", "the task is not ready");
-    ck_append(&p, "proj_p1", "backlog.deleted", "{\"task_id\":\"t1\"}");
-    ck_append(&p, "proj_p1", "backlog.claimed", "{}");
-    ck_packs(&p, "SELECT id, run_id FROM backlog_tasks WHERE state = 'claimed'", "t3|p1-t3\n");
-    ck_refused(&p, "proj_p1", "backlog.deleted", "{\"task_id\":\"t3\"}", "a run has claimed it");
-    packs_ck_rebuild(&p, "agentweaver.db", 3);
-}
-END_TEST
-
-START_TEST(a_project_being_deleted_refuses_runs_and_its_deletion_removes_its_tasks)
-{
-    PACKS_ENABLE(&p, "memory");
-    init_project("ab");
-    ck_append(&p, "proj_p1", "memory.noted",
-              "{\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":\"c\"}");
-    ck_append(&p, "proj_p1", "project.delete_begun", "{}");
-    ck_refused(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\"}", "being deleted");
-    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"p1\"}", "being deleted");
-    ck_append(&p, "proj_p1", "project.deleted", "{}");
-    ck_packs(&p,
-             "SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM backlog_tasks), "
-             "(SELECT count(*) FROM agent_memory)",
-             "0|0|0\n");
-    ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"nowhere\"}", "does not exist");
-}
-END_TEST
-
 /* ---- Revisions ---- */
 
 START_TEST(a_revision_is_never_changed_deleted_or_replaced)
@@ -672,24 +325,6 @@ START_TEST(rebuilt_or_reopened_tables_count_nothing_twice)
         free(gone);
     }
     packs_ck_rebuild(&p, "agentweaver.db", 6);
-}
-END_TEST
-
-START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
-{
-    ck_append(&p, "wf_w1", "workflow_run.created", "{\"project_id\":\"p1\",\"task\":\"t\"}");
-    ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
-    ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
-    ck_refused(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/v\"}", "another worktree");
-    ck_append(&p, "run_c1", "run.created",
-              "{\"workflow_run_id\":\"w1\",\"parent_run_id\":\"r\",\"shared_worktree\":true}");
-    ck_append(&p, "run_c2", "run.created", "{\"workflow_run_id\":\"w1\"}");
-    ck_packs(&p, "SELECT id, worktree_path FROM runs ORDER BY id", "c1|/w\nc2|\n");
-    ck_append(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":{\"n\":1}}");
-    ck_refused(&p, "wf_w1", "checkpoint.saved", "{\"checkpoint_id\":\"c1\",\"payload\":2}",
-               "exists already");
-    ck_packs(&p, "SELECT store_name, session_id, checkpoint_id, payload FROM workflow_checkpoints",
-             "default|wf_w1|c1|{\"n\":1}\n");
 }
 END_TEST
 
@@ -862,37 +497,16 @@ Suite *suite_agentweaver(void)
 {
     Suite *suite = suite_create("agentweaver");
     TCase *tcase = suite_case(suite, "agentweaver", NULL, NULL);
-    tcase_add_test(tcase, a_run_reserved_by_a_project_continues_in_its_own_session);
     tcase_add_test(tcase,
                    no_sequence_of_events_leaves_a_terminal_status_without_an_override_and_a_reason);
-    tcase_add_test(tcase, an_override_with_a_reason_leaves_a_terminal_status);
-    tcase_add_test(tcase, run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended);
-    tcase_add_test(tcase, the_total_of_the_application_leaves_out_usage_without_a_project);
-    tcase_add_test(tcase, usage_with_a_model_in_either_spelling_is_recorded);
     TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
-    tcase_add_test(stores, a_merge_begins_once_and_can_be_cancelled_completed_or_failed);
-    tcase_add_test(stores, an_interrupted_merge_may_fail_with_a_reason);
-    tcase_add_test(stores, an_approval_holds_for_one_tree);
-    tcase_add_test(stores, a_run_merges_only_with_an_approval_of_its_present_tree);
-    tcase_add_test(stores,
-                   more_work_or_a_commit_of_another_tree_removes_an_approval_and_its_reviewer);
-    tcase_add_test(stores,
-                   an_override_with_a_reason_merges_an_unapproved_tree_and_keeps_the_reason);
-    tcase_add_test(stores, the_reviewer_of_a_merge_must_be_the_approver_of_its_tree);
     tcase_add_test(stores, no_sequence_of_events_merges_a_tree_that_was_not_approved);
-    tcase_add_test(stores, a_run_that_its_project_reserved_can_be_cancelled_before_it_begins);
     tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_accepted);
     tcase_add_test(stores, a_run_needs_a_worktree_before_it_starts_and_keeps_its_first_worktree);
     tcase_add_test(stores, one_of_eight_processes_claims_the_task_and_seven_append_nothing);
-    tcase_add_test(stores, a_run_from_the_backlog_is_in_progress_and_linked_to_its_task);
-    tcase_add_test(stores, a_claim_missing_in_the_tables_after_a_crash_is_read_from_its_project);
-    tcase_add_test(stores, order_keys_order_tasks_and_are_unique);
-    tcase_add_test(stores, tasks_are_committed_together_or_not_at_all_and_keep_their_order);
-    tcase_add_test(stores, a_project_being_deleted_refuses_runs_and_its_deletion_removes_its_tasks);
     tcase_add_test(stores, a_revision_is_never_changed_deleted_or_replaced);
     tcase_add_test(stores, one_worker_owns_a_run_and_events_of_an_earlier_owner_are_refused);
     tcase_add_test(stores, rebuilt_or_reopened_tables_count_nothing_twice);
-    tcase_add_test(stores, a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once);
     tcase_add_test(stores, tables_equal_a_rebuild_after_random_events_through_the_guards);
     tcase_add_test(stores, tables_equal_a_rebuild_after_random_events_past_the_guards);
     return suite;

@@ -52,17 +52,6 @@ static void setup(void)
     packs_add(&p, "tasks", TASKS);
 }
 
-START_TEST(an_event_that_its_guard_permits_is_appended_and_its_rows_are_written)
-{
-    setup();
-    ck_append(&p, "proj", "task.added", ADD("a"));
-    ck_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r1\"}");
-    ck_packs(&p, "SELECT id, state, run, n FROM tasks", "a|claimed|r1|1\n");
-    ck_packs(&p, "SELECT seq, type FROM event_index", "1|task.added\n2|task.claimed\n");
-    packs_ck_rebuild(&p, "tasks.db", 1);
-}
-END_TEST
-
 START_TEST(a_refusal_has_the_message_of_the_pack_and_writes_nothing)
 {
     setup();
@@ -85,32 +74,6 @@ START_TEST(a_refused_first_event_creates_no_session)
     annal_session_info info;
     ck_fails(ANNAL_ERR_NOTFOUND, "proj",
              annal_session_info_get(p.store, ANNAL_SLICE("proj"), &info, err));
-}
-END_TEST
-
-START_TEST(a_refusal_ends_with_the_violated_constraint_in_plain_words)
-{
-    setup();
-    ck_append(&p, "proj", "task.added", ADD("a"));
-    ck_refused(&p, "proj", "task.added", ADD("a"),
-               "there is a task of this id already: a row with this tasks.id already exists");
-    ck_refused(&p, "proj", "task.added", "{}",
-               "there is a task of this id already: tasks.id is missing");
-}
-END_TEST
-
-START_TEST(a_fill_section_adds_the_next_number_to_the_event)
-{
-    setup();
-    ck_append(&p, "proj", "task.added", ADD("a"));
-    ck_append(&p, "proj", "task.added", "{\"id\":\"b\",\"n\":null}");
-    ck_append(&p, "proj", "task.added", "{\"id\":\"c\",\"n\":7}");
-    ck_append(&p, "proj", "task.added", "{\"id\":\"d\",\"x\":\"\\u0041\",\"y\":1.0}");
-    ck_packs(&p, "SELECT id, n FROM tasks", "a|1\nb|2\nc|7\nd|8\n");
-    ck_packs(&p, "SELECT data FROM events",
-             "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n{\"id\":\"c\",\"n\":7}\n"
-             "{\"id\":\"d\",\"x\":\"\\u0041\",\"y\":1.0,\"n\":8}\n");
-    packs_ck_rebuild(&p, "tasks.db", 2);
 }
 END_TEST
 
@@ -148,22 +111,6 @@ START_TEST(a_retry_that_its_guard_would_permit_again_changes_no_row)
     ck_packs(&p, "SELECT state FROM tasks", "ready\n");
     ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
     packs_ck_rebuild(&p, "tasks.db", 1);
-}
-END_TEST
-
-START_TEST(a_guarded_event_on_which_another_section_fails_is_a_finding)
-{
-    packs_add(&p, "two",
-              "-- pack two   version 1   database two.db\n"
-              "CREATE TABLE a (id TEXT PRIMARY KEY, session_id TEXT);\n"
-              "CREATE TABLE b (id TEXT NOT NULL, session_id TEXT);\n"
-              "-- on thing.added   guarded \"it is there\"\nINSERT INTO a VALUES ($id, :session);\n"
-              "-- on thing.added\nINSERT INTO b VALUES ($other, :session);\n");
-    ck_append(&p, "s", "thing.added", "{\"id\":\"x\",\"other\":\"y\"}");
-    ck_append(&p, "s", "thing.added", "{\"id\":\"z\"}");
-    ck_packs(&p, "SELECT (SELECT COUNT(*) FROM a), (SELECT COUNT(*) FROM b)", "2|1\n");
-    ck_packs(&p, "SELECT seq, kind FROM two._findings", "2|pack\n");
-    packs_ck_rebuild(&p, "two.db", 1);
 }
 END_TEST
 
@@ -223,21 +170,6 @@ START_TEST(the_callers_expected_seq_is_honoured)
 }
 END_TEST
 
-START_TEST(guards_see_the_events_of_writers_that_bypass_them)
-{
-    setup();
-    ck_append(&p, "proj", "task.added", ADD("a"));
-    packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"past\"}");
-    ck_refused(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r\"}", "not ready");
-    ck_packs(&p, "SELECT run FROM tasks", "past\n");
-    /* A second claim past the guard changes nothing. */
-    packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"again\"}");
-    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
-    ck_packs(&p, "SELECT run, state FROM tasks", "past|done\n");
-    packs_ck_rebuild(&p, "tasks.db", 4);
-}
-END_TEST
-
 START_TEST(a_guard_waits_for_pending_events_of_its_process)
 {
     setup();
@@ -269,31 +201,6 @@ START_TEST(a_guard_does_not_refuse_an_event_that_a_pending_event_permits)
 }
 END_TEST
 
-START_TEST(states_change_only_along_the_edges_in_a_table)
-{
-    setup();
-    ck_append(&p, "proj", "task.added", ADD("a"));
-    ck_refused(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}", "does not go that way");
-    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"claimed\"}");
-    ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
-    ck_refused(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"ready\"}", "does not go that way");
-}
-END_TEST
-
-START_TEST(a_guard_may_read_rows_of_other_sessions)
-{
-    setup();
-    ck_append(&p, "s1", "name.taken", "{\"name\":\"n\"}");
-    ck_refused(&p, "s2", "name.taken", "{\"name\":\"n\"}", "another session has that name");
-    packs_append_past(&p, "s3", "note.added", "{\"note\":{\"id\":\"m\"}}");
-    ck_refused(&p, "s2", "name.taken", "{\"name\":\"m\"}", "another session has that name");
-    ck_append(&p, "s2", "name.taken", "{\"name\":\"o\"}");
-    ck_packs(&p, "SELECT id, session_id FROM notes ORDER BY id", "m|s3\nn|s1\no|s2\n");
-    for (uint64_t seed = 1; seed <= 5; seed++)
-        packs_ck_rebuild(&p, "tasks.db", seed);
-}
-END_TEST
-
 START_TEST(unguarded_types_are_appended_without_a_guard)
 {
     setup();
@@ -302,21 +209,6 @@ START_TEST(unguarded_types_are_appended_without_a_guard)
     ck_fails(ANNAL_ERR_INVALID, "JSON", packs_append(&p, "s", "something.else", "{", err));
     ck_fails(ANNAL_ERR_INVALID, "JSON", packs_append(&p, "s", "task.added", "{", err));
     ck_fails(ANNAL_ERR_INVALID, "type", packs_append(&p, "s", "Task", "{}", err));
-}
-END_TEST
-
-START_TEST(a_large_field_is_stored_as_an_artifact_before_its_event)
-{
-    setup();
-    char text[3000], data[3200];
-    memset(text, 'x', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    snprintf(data, sizeof data, "{\"note\":{\"id\":\"n\"},\"text\":\"%s\"}", text);
-    ck_append(&p, "s", "note.added", data);
-    ck_packs(&p,
-             "SELECT data ->> '$.text' IS NULL, data ->> '$.text_ref.bytes', (SELECT id FROM notes)"
-             " FROM events",
-             "1|2999|n\n");
 }
 END_TEST
 
@@ -397,14 +289,6 @@ START_TEST(msgpack_unchanged_by_packs_is_kept_byte_for_byte)
         ck_assert_int_eq(memcmp(event.msgpack.ptr, given, sizeof given - 1), 0);
     }
     annal_cursor_close(cursor);
-}
-END_TEST
-
-START_TEST(a_guard_sees_the_time_of_its_event)
-{
-    setup();
-    ck_append(&p, "s", "task.added", ADD("a"));
-    ck_packs(&p, "SELECT at = (SELECT timestamp FROM event_index WHERE seq = 1) FROM tasks", "1\n");
 }
 END_TEST
 
@@ -767,27 +651,18 @@ Suite *suite_guard(void)
 {
     Suite *suite = suite_create("guard");
     TCase *all = suite_case(suite, "all", packs_setup, packs_teardown);
-    tcase_add_test(all, an_event_that_its_guard_permits_is_appended_and_its_rows_are_written);
     tcase_add_test(all, a_refusal_has_the_message_of_the_pack_and_writes_nothing);
     tcase_add_test(all, a_refused_first_event_creates_no_session);
-    tcase_add_test(all, a_refusal_ends_with_the_violated_constraint_in_plain_words);
-    tcase_add_test(all, a_fill_section_adds_the_next_number_to_the_event);
     tcase_add_test(all, a_retry_returns_the_first_seq_even_if_the_guard_would_now_refuse);
     tcase_add_test(all, a_retry_that_its_guard_would_permit_again_changes_no_row);
-    tcase_add_test(all, a_guarded_event_on_which_another_section_fails_is_a_finding);
     tcase_add_test(all, each_draft_sees_the_rows_of_earlier_drafts_and_all_or_none_are_appended);
     tcase_add_test(all, the_callers_expected_seq_is_honoured);
-    tcase_add_test(all, guards_see_the_events_of_writers_that_bypass_them);
     tcase_add_test(all, a_guard_waits_for_pending_events_of_its_process);
     tcase_add_test(all, a_guard_does_not_refuse_an_event_that_a_pending_event_permits);
-    tcase_add_test(all, states_change_only_along_the_edges_in_a_table);
-    tcase_add_test(all, a_guard_may_read_rows_of_other_sessions);
     tcase_add_test(all, unguarded_types_are_appended_without_a_guard);
-    tcase_add_test(all, a_large_field_is_stored_as_an_artifact_before_its_event);
     tcase_add_test(all, a_sweep_right_after_an_append_at_level_batch_keeps_its_artifact);
     tcase_add_test(all, msgpack_is_guarded_like_json);
     tcase_add_test(all, msgpack_unchanged_by_packs_is_kept_byte_for_byte);
-    tcase_add_test(all, a_guard_sees_the_time_of_its_event);
     tcase_add_test(all, a_retry_after_an_unknown_outcome_agrees_with_the_tables);
     tcase_add_test(all, guards_of_other_sessions_see_the_events_of_a_killed_process);
     tcase_add_test(all, guards_see_events_appended_while_their_pack_was_disabled);

@@ -51,78 +51,6 @@ START_TEST(tables_begin_with_the_printed_columns)
 }
 END_TEST
 
-START_TEST(six_message_types_exist_from_the_beginning)
-{
-    struct memory m;
-    memory_init(&m, "s1", "lionagi", NULL);
-    ck_memory(&m, "SELECT count(*), min(lion_class) FROM message_types", "6|__unknown__\n");
-    memory_apply(&m, "message.added", "{\"id\":\"m1\",\"role\":\"user\",\"content\":{}}");
-    memory_apply(&m, "message.added",
-                 "{\"id\":\"m2\",\"role\":\"user\",\"content\":{},\"lion_class\":"
-                 "\"lionagi.protocols.messages.system.System\"}");
-    memory_apply(&m, "message.added",
-                 "{\"id\":\"m3\",\"role\":\"user\",\"content\":{},\"node_metadata\":{"
-                 "\"lion_class\":\"lionagi.protocols.messages.instruction.Instruction\"}}");
-    ck_memory(&m, "SELECT id, lion_class FROM messages ORDER BY id", "m1|0\nm2|1\nm3|2\n");
-    memory_done(&m);
-}
-END_TEST
-
-START_TEST(a_progression_keeps_its_order_and_each_id_once)
-{
-    struct memory m;
-    memory_init(&m, "s1", "lionagi", NULL);
-    memory_apply(&m, "progression.created", "{\"id\":\"p\"}");
-    ck_memory(&m, "SELECT collection FROM progressions WHERE id = 'p'", "[]\n");
-    memory_apply(&m, "progression.appended", "{\"progression_id\":\"p\",\"message_id\":\"a\"}");
-    memory_apply(&m, "progression.appended", "{\"progression_id\":\"p\",\"message_id\":\"b\"}");
-    memory_apply(&m, "progression.appended", "{\"progression_id\":\"p\",\"message_id\":\"c\"}");
-    memory_apply(&m, "progression.appended", "{\"progression_id\":\"p\",\"message_id\":\"a\"}");
-    ck_memory(&m, "SELECT collection FROM progressions WHERE id = 'p'", "[\"a\",\"b\",\"c\"]\n");
-    memory_apply(&m, "progression.created",
-                 "{\"id\":\"q\",\"collection\":[\"z\",\"y\",\"z\",\"x\"]}");
-    ck_memory(&m, "SELECT collection FROM progressions WHERE id = 'q'", "[\"z\",\"y\",\"x\"]\n");
-    memory_done(&m);
-}
-END_TEST
-
-START_TEST(a_fork_of_a_branch_contains_the_messages_before_it_and_its_own)
-{
-    struct memory m;
-    memory_init(&m, "s1", "lionagi", NULL);
-    memory_apply(&m, "session.created", "{\"name\":\"n\",\"invocation_kind\":\"agent\"}");
-    memory_apply(&m, "branch.created", "{\"id\":\"b0\"}");
-    for (char c = 'a'; c <= 'd'; c++) {
-        char data[100];
-        snprintf(data, sizeof data,
-                 "{\"id\":\"%c\",\"role\":\"user\",\"content\":{},\"branch_id\":\"b0\"}", c);
-        memory_apply(&m, "message.added", data);
-    }
-    memory_apply(&m, "branch.forked",
-                 "{\"id\":\"b1\",\"parent_branch_id\":\"b0\",\"forked_at_ord\":2}");
-    memory_apply(&m, "message.added",
-                 "{\"id\":\"x\",\"role\":\"user\",\"content\":{},\"branch_id\":\"b1\"}");
-    memory_apply(&m, "message.added",
-                 "{\"id\":\"y\",\"role\":\"user\",\"content\":{},\"branch_id\":\"b1\"}");
-    memory_apply(&m, "branch.forked",
-                 "{\"id\":\"b2\",\"parent_branch_id\":\"b1\",\"forked_at_ord\":3}");
-    memory_apply(&m, "message.added",
-                 "{\"id\":\"z\",\"role\":\"user\",\"content\":{},\"branch_id\":\"b2\"}");
-    memory_apply(&m, "branch.forked",
-                 "{\"id\":\"b3\",\"parent_branch_id\":\"b2\",\"forked_at_ord\":1}");
-    ck_memory(&m,
-              "SELECT branch_id, group_concat(message_id, '') FROM branch_history "
-              "GROUP BY branch_id ORDER BY branch_id",
-              "b0|abcd\nb1|abxy\nb2|abxz\nb3|a\n");
-    ck_memory(&m, "SELECT collection FROM progressions WHERE id = 'b3'", "[]\n");
-    ck_memory(&m, "SELECT node_metadata FROM branches WHERE id = 'b1'",
-              "{\"parent_branch_id\":\"b0\",\"forked_at_ord\":2}\n");
-    ck_memory(&m, "SELECT group_concat(id, '') FROM session_messages", "abcdxyz\n");
-    ck_memory(&m, "SELECT first_msg_id, last_msg_id FROM sessions", "a|z\n");
-    memory_done(&m);
-}
-END_TEST
-
 /* ---- In a store, through the guards ---- */
 
 static void add_message(const char *session, const char *id, const char *more)
@@ -132,27 +60,6 @@ static void add_message(const char *session, const char *id, const char *more)
              more);
     ck_append(&p, session, "message.added", data);
 }
-
-START_TEST(a_new_class_is_registered_and_its_number_reused)
-{
-    ck_refused(&p, "s1", "message.added",
-               "{\"id\":\"m1\",\"role\":\"user\",\"content\":1,\"lion_class\":\"my.Thing\"}",
-               "this lion_class has no number yet");
-    ck_append(&p, "_state", "message_type.registered", "{\"lion_class\":\"my.Thing\"}");
-    ck_append(&p, "_state", "message_type.registered", "{\"lion_class\":\"my.Other\"}");
-    ck_refused(&p, "_state", "message_type.registered", "{\"lion_class\":\"my.Thing\"}",
-               "has a number already");
-    ck_refused(&p, "_state", "message_type.registered",
-               "{\"lion_class\":\"my.Third\",\"type_id\":70}", "type_id is not the next number");
-    ck_refused(&p, "s1", "message_type.registered", "{\"lion_class\":\"my.Third\"}", "_state");
-    add_message("s1", "m1", ",\"lion_class\":\"my.Other\"");
-    add_message("s2", "m2", ",\"node_metadata\":{\"lion_class\":\"my.Thing\"}");
-    add_message("s2", "m3", ",\"lion_class\":\"\"");
-    ck_packs(&p, "SELECT id, lion_class FROM messages ORDER BY id", "m1|7\nm2|6\nm3|0\n");
-    ck_packs(&p, "SELECT data ->> '$.type_id' FROM events WHERE session_id = 's1'", "7\n");
-    packs_ck_rebuild(&p, "state.db", 3);
-}
-END_TEST
 
 /* In a child with a store of its own: returns 0 if it registered the class, 1 if it was refused. */
 static int register_in_child(const char *path)
@@ -202,74 +109,6 @@ START_TEST(one_of_several_processes_registers_a_class)
 }
 END_TEST
 
-START_TEST(branches_are_ordered_by_age_and_messages_by_the_progression)
-{
-    ck_append(&p, "s1", "branch.created", "{\"id\":\"late\",\"created_at\":200}");
-    ck_append(&p, "s1", "branch.created", "{\"id\":\"early\",\"created_at\":100}");
-    ck_packs(&p, "SELECT id FROM branches WHERE session_id = 's1' ORDER BY created_at",
-             "early\nlate\n");
-    ck_append(&p, "s1", "progression.appended",
-              "{\"progression_id\":\"early\",\"message_id\":\"m2\"}");
-    ck_append(&p, "s1", "progression.appended",
-              "{\"progression_id\":\"early\",\"message_id\":\"gone\"}");
-    add_message("s1", "m1", ",\"branch_id\":\"early\"");
-    add_message("s1", "m2", "");
-    ck_packs(&p, "SELECT ord, id FROM branch_messages WHERE branch_id = 'early' ORDER BY ord",
-             "0|m2\n2|m1\n");
-    ck_packs(&p, "SELECT message_id FROM branch_history WHERE branch_id = 'early'",
-             "m2\ngone\nm1\n");
-    packs_ck_rebuild(&p, "state.db", 5);
-}
-END_TEST
-
-START_TEST(a_message_without_content_or_role_is_refused_and_leaves_nothing)
-{
-    static const char *const wrong[] = {"{\"id\":\"m\",\"role\":\"user\",\"content\":null}",
-                                        "{\"id\":\"m\",\"role\":\"user\"}",
-                                        "{\"id\":\"m\",\"role\":\"\",\"content\":1}",
-                                        "{\"id\":\"m\",\"role\":7,\"content\":1}",
-                                        "{\"id\":\"m\",\"role\":null,\"content\":1}",
-                                        "{\"id\":\"m\",\"content\":1}",
-                                        "{\"role\":\"user\",\"content\":1}",
-                                        "{\"id\":\"\",\"role\":\"user\",\"content\":1}"};
-    ck_append(&p, "s1", "branch.created", "{\"id\":\"b\"}");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        ck_refused(&p, "s1", "message.added", wrong[i],
-                   "a message needs an id, a role and content");
-    ck_refused(&p, "s1", "message.added",
-               "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"branch_id\":\"other\"}",
-               "no such branch or progression");
-    ck_refused(&p, "s1", "message.added",
-               "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"append\":[\"b\",\"other\"]}",
-               "no such branch or progression");
-    ck_packs(&p, "SELECT count(*) FROM messages", "0\n");
-    ck_packs(&p, "SELECT collection FROM progressions GROUP BY 1", "[]\n");
-    ck_packs(&p, "SELECT count(*) FROM event_index WHERE session_id = 's1'", "1\n");
-}
-END_TEST
-
-START_TEST(a_repeated_id_overwrites_the_row_and_both_events_stay)
-{
-    ck_append(&p, "s1", "message.added",
-              "{\"id\":\"m\",\"role\":\"user\",\"content\":\"a\",\"sender\":\"x\"}");
-    ck_append(&p, "s1", "message.added",
-              "{\"id\":\"m\",\"role\":\"assistant\",\"content\":\"b\",\"sender\":\"y\"}");
-    ck_packs(&p, "SELECT id, role, content, sender FROM messages", "m|assistant|\"b\"|y\n");
-    ck_packs(&p, "SELECT collection FROM progressions", "[\"m\"]\n");
-    ck_append(&p, "s1", "message.amended", "{\"id\":\"m\",\"content\":\"c\",\"channel\":\"k\"}");
-    ck_packs(&p, "SELECT role, content, sender, channel FROM messages", "assistant|\"c\"|y|k\n");
-    ck_append(&p, "s1", "message.content_pruned",
-              "{\"id\":\"m\",\"at\":\"2026-01-01T00:00:00Z\",\"original_bytes\":3}");
-    ck_packs(&p, "SELECT content FROM messages",
-             "{\"pruned\":true,\"at\":\"2026-01-01T00:00:00Z\",\"original_bytes\":3}\n");
-    ck_packs(&p, "SELECT count(*) FROM events WHERE data ->> '$.id' = 'm'", "4\n");
-    ck_refused(&p, "s1", "message.amended", "{\"id\":\"n\"}", "no such message");
-    ck_refused(&p, "s2", "message.added", "{\"id\":\"m\",\"role\":\"user\",\"content\":1}",
-               "belongs to another session");
-    packs_ck_rebuild(&p, "state.db", 8);
-}
-END_TEST
-
 START_TEST(foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
 {
     ck_append(&p, "s1", "session.created", "{}");
@@ -289,193 +128,6 @@ START_TEST(foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
                         "SELECT count(*) FROM branches; SELECT count(*) FROM progressions; "
                         "ROLLBACK; PRAGMA foreign_key_check;"),
             "0\n3\n");
-}
-END_TEST
-
-START_TEST(only_a_running_session_changes_its_status)
-{
-    static const char *const ends[] = {"completed", "failed", "timed_out", "aborted", "cancelled"};
-    for (size_t i = 0; i < 5; i++) {
-        char session[20], data[100];
-        snprintf(session, sizeof session, "s%u", (unsigned)i);
-        ck_append(&p, session, "session.created", "{\"status\":\"running\"}");
-        snprintf(data, sizeof data, "{\"to\":\"%s\",\"expected\":[\"running\"]}", ends[i]);
-        ck_append(&p, session, "session.transition", data);
-        for (size_t j = 0; j < 5; j++) {
-            snprintf(data, sizeof data, "{\"to\":\"%s\"}", ends[j]);
-            ck_refused(&p, session, "session.transition", data,
-                       "cannot change from its status to this one");
-        }
-        ck_refused(&p, session, "session.transition", "{\"to\":\"running\"}",
-                   "cannot change from its status to this one");
-        ck_refused(&p, session, "session.transition",
-                   "{\"to\":\"running\",\"override\":true,\"reason_summary\":\" \\t\"}", "reason");
-        ck_refused(&p, session, "session.transition", "{\"to\":\"running\",\"override\":true}",
-                   "cannot change from its status to this one");
-        ck_append(&p, session, "session.transition",
-                  "{\"to\":\"running\",\"override\":true,\"reason_summary\":\"was cut off\"}");
-    }
-    ck_append(&p, "none", "session.created", "{}");
-    ck_refused(&p, "none", "session.transition", "{\"to\":\"running\"}",
-               "cannot change from its status to this one");
-    ck_refused(&p, "s0", "session.transition", "{\"to\":\"stale\"}", "not a status of a session");
-    ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"expected\":[null]}",
-               "differs from the expected status");
-    ck_refused(&p, "s0", "session.transition", "{\"to\":\"completed\",\"source\":\"admin\"}",
-               "an admin may end");
-    ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"source\":\"me\"}",
-               "source must be executor");
-    ck_refused(&p, "nobody", "session.transition", "{\"to\":\"failed\"}",
-               "cannot change from its status to this one");
-    ck_append(&p, "s0", "session.transition", "{\"to\":\"aborted\",\"source\":\"admin\"}");
-    ck_packs(&p, "SELECT status, exit_code FROM session_statuses ORDER BY exit_code",
-             "running|\ncompleted|0\nfailed|1\ntimed_out|124\naborted|130\ncancelled|143\n");
-    ck_packs(&p,
-             "SELECT from_status, to_status, override FROM status_transitions "
-             "WHERE entity_id = 's0' ORDER BY created_at, id",
-             "running|completed|0\ncompleted|running|1\nrunning|aborted|0\n");
-    packs_ck_rebuild(&p, "state.db", 23);
-}
-END_TEST
-
-START_TEST(no_other_event_changes_a_terminal_status)
-{
-    static const char *const events[][2] = {{"session.status_changed", "{\"to\":\"running\"}"},
-                                            {"session.paused", "{}"},
-                                            {"session.resumed", "{}"},
-                                            {"session_pause", "{}"},
-                                            {"session_resume", "{}"},
-                                            {"session.updated", "{\"status\":\"idle\"}"},
-                                            {"session.updated", "{\"set\":{\"status\":\"idle\"}}"}};
-    ck_append(&p, "s", "session.created", "{\"status\":\"running\"}");
-    ck_append(&p, "s", "session.paused", "{}");
-    ck_append(&p, "s", "session.transition", "{\"to\":\"failed\"}");
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
-        ck_refused(&p, "s", events[i][0], events[i][1],
-                   i == 6 ? "set names a column" : "the session has ended; only");
-    ck_append(&p, "s", "session.updated", "{\"set\":{\"title\":\"T\"}}");
-    ck_packs(&p, "SELECT status, title FROM sessions WHERE id = 's'", "failed|T\n");
-    ck_append(&p, "s", "session.transition",
-              "{\"to\":\"running\",\"override\":true,\"reason_summary\":\"was cut off\"}");
-    ck_append(&p, "s", "session.paused", "{}");
-    packs_ck_rebuild(&p, "state.db", 23);
-}
-END_TEST
-
-START_TEST(a_fork_beyond_the_history_of_its_parent_is_refused)
-{
-    ck_append(&p, "s1", "branch.created", "{\"id\":\"b0\"}");
-    add_message("s1", "m1", ",\"branch_id\":\"b0\"");
-    add_message("s1", "m2", ",\"branch_id\":\"b0\"");
-    ck_refused(&p, "s1", "branch.forked",
-               "{\"id\":\"f\",\"parent_branch_id\":\"b0\",\"forked_at_ord\":3}",
-               "not within the history");
-    ck_refused(&p, "s1", "branch.forked",
-               "{\"id\":\"f\",\"parent_branch_id\":\"b0\",\"forked_at_ord\":-1}",
-               "not within the history");
-    ck_refused(&p, "s1", "branch.forked", "{\"id\":\"f\",\"parent_branch_id\":\"none\"}",
-               "no such parent branch");
-    ck_refused(&p, "s2", "branch.forked", "{\"id\":\"f\",\"parent_branch_id\":\"b0\"}",
-               "no such parent branch");
-    ck_append(&p, "s1", "branch.forked", "{\"id\":\"f\",\"parent_branch_id\":\"b0\"}");
-    ck_append(&p, "s1", "branch.forked",
-              "{\"id\":\"g\",\"parent_branch_id\":\"f\",\"forked_at_ord\":2}");
-    ck_refused(&p, "s1", "branch.forked", "{\"id\":\"g\",\"parent_branch_id\":\"f\"}",
-               "exists already");
-    ck_packs(&p, "SELECT id, forked_at_ord FROM branches ORDER BY id", "b0|\nf|2\ng|2\n");
-    ck_append(&p, "s1", "branch.updated",
-              "{\"id\":\"g\",\"set\":{\"name\":\"n\",\"node_metadata\":{\"model\":\"x\"}}}");
-    ck_packs(&p, "SELECT name, node_metadata FROM branches WHERE id = 'g'",
-             "n|{\"model\":\"x\",\"parent_branch_id\":\"f\",\"forked_at_ord\":2}\n");
-    packs_ck_rebuild(&p, "state.db", 9);
-}
-END_TEST
-
-/* Pointers that a runtime writes, and pointers that form a circle. */
-START_TEST(pointers_in_node_metadata_create_forks_and_never_a_circle)
-{
-    ck_append(&p, "s1", "branch.created",
-              "{\"id\":\"a\",\"node_metadata\":{\"parent_branch_id\":\"b\",\"forked_at_ord\":1}}");
-    add_message("s1", "m1", ",\"branch_id\":\"a\"");
-    ck_append(&p, "s1", "branch.created",
-              "{\"id\":\"b\",\"node_metadata\":{\"parent_branch_id\":\"a\",\"forked_at_ord\":9}}");
-    ck_append(&p, "s1", "branch.created",
-              "{\"id\":\"c\",\"node_metadata\":{\"parent_branch_id\":\"c\",\"forked_at_ord\":1}}");
-    add_message("s1", "m2", ",\"branch_id\":\"b\"");
-    ck_packs(&p, "SELECT branch_id, group_concat(message_id) FROM branch_history GROUP BY 1",
-             "a|m1\nb|m1,m2\n");
-    ck_packs(&p, "SELECT id, parent_branch_id, forked_at_ord FROM branches ORDER BY id",
-             "a||\nb|a|1\nc||\n");
-}
-END_TEST
-
-START_TEST(closed_vocabularies_and_unknown_columns_are_refused)
-{
-    ck_refused(&p, "s1", "session.created", "{\"invocation_kind\":\"swarm\"}", "invocation_kind");
-    ck_refused(&p, "s1", "session.created", "{\"source_kind\":\"imported\"}", "source_kind");
-    ck_refused(&p, "s1", "session.created", "{\"status\":\"frozen\"}",
-               "a session cannot have this status");
-    ck_append(&p, "s1", "session.created",
-              "{\"invocation_kind\":\"show-play\",\"status\":\"running\",\"created_at\":100,"
-              "\"updated_at\":50,\"started_at\":\"1970-01-01T00:01:30Z\"}");
-    ck_refused(&p, "s1", "session.created", "{}", "exists already");
-    ck_packs(&p,
-             "SELECT created_at, updated_at, started_at, last_message_at, source_kind, "
-             "progression_id FROM state.sessions",
-             "100|50|90|90|live|s1\n");
-    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"colour\":1}}", "a column");
-    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"status\":\"failed\"}}", "a column");
-    ck_refused(&p, "s1", "session.updated", "{\"set\":{\"source_kind\":\"x\"}}", "unknown value");
-    ck_append(&p, "s1", "session.updated",
-              "{\"set\":{\"name\":\"n\",\"invocation_kind\":null,\"updated_at\":60}}");
-    ck_packs(&p, "SELECT name, invocation_kind, updated_at, last_message_at FROM state.sessions",
-             "n||60|90\n");
-    packs_ck_rebuild(&p, "state.db", 10);
-}
-END_TEST
-
-START_TEST(an_embedding_is_kept_byte_for_byte)
-{
-    add_message("s1", "m1", ",\"embedding_b64\":\"AACAPwEAwH/NzMw9\"");
-    add_message("s1", "m2", ",\"embedding\":[1, 0.1]");
-    add_message("s1", "m3", "");
-    ck_packs(&p, "SELECT id, typeof(embedding), hex(embedding) FROM messages ORDER BY id",
-             "m1|blob|0000803F0100C07FCDCCCC3D\nm2|blob|0000803FCDCCCC3D\nm3|null|\n");
-}
-END_TEST
-
-START_TEST(a_message_is_stored_byte_for_byte)
-{
-    static const char content[] =
-        "{\"big\":12345678901234567890,\"exact\":1.10,\"nul\":\"a\\u0000b\",\"lone\":\"\\ud800\","
-        "\"text\":\"\xc3\xa9\",\"none\":null,\"list\":[1e400,{}]}";
-    char data[300], rows[300];
-    snprintf(data, sizeof data,
-             "{\"id\":\"m1\",\"role\":\"tool\",\"content\":%s,\"metadata\":{\"a\":2.50}}", content);
-    ck_append(&p, "s1", "message.added", data);
-    snprintf(rows, sizeof rows, "%s|{\"a\":2.50}\n", content);
-    ck_packs(&p, "SELECT content, node_metadata FROM messages", rows);
-}
-END_TEST
-
-/* Imports of logs that repeat each other bypass the guards. */
-START_TEST(an_id_in_several_sessions_belongs_to_the_first_session_in_any_order)
-{
-    static const char *const sessions[] = {"s2", "s1", "s3"};
-    for (int i = 0; i < 3; i++) {
-        char data[200];
-        packs_append_past(&p, sessions[i], "session.created", "{}");
-        packs_append_past(&p, sessions[i], "branch.created", "{\"id\":\"b\"}");
-        snprintf(data, sizeof data,
-                 "{\"id\":\"m\",\"role\":\"user\",\"content\":\"%s\",\"branch_id\":\"b\"}",
-                 sessions[i]);
-        packs_append_past(&p, sessions[i], "message.added", data);
-    }
-    ck_packs(&p, "SELECT content, session_id FROM messages", "\"s1\"|s1\n");
-    ck_packs(&p, "SELECT session_id FROM branches", "s1\n");
-    packs_ck_rebuild(&p, "state.db", 1);
-    packs_ck_rebuild(&p, "state.db", 2);
-    packs_ck_rebuild(&p, "state.db", 4);
 }
 END_TEST
 
@@ -509,52 +161,6 @@ START_TEST(a_pruned_id_is_not_used_again_in_any_order)
     }
     ck_packs(&p, "SELECT id, session_id FROM branches", "b|s0\n");
     ck_packs(&p, "SELECT id FROM pruned_ids ORDER BY 1", "s1\ns3\n");
-}
-END_TEST
-
-START_TEST(a_session_may_use_its_own_ids_again_after_it_was_pruned)
-{
-    for (int i = 0; i < 2; i++) {
-        ck_append(&p, "s1", "session.created", "{}");
-        ck_append(&p, "s1", "branch.created", "{\"id\":\"b\"}");
-        ck_packs(&p, "SELECT count(*) FROM pruned_ids", "0\n");
-        if (i == 0)
-            ck_append(&p, "s1", "session.pruned",
-                      "{\"orphan_progressions\":true,\"keep_progressions\":[]}");
-    }
-    ck_packs(&p, "SELECT id FROM branches", "b\n");
-    packs_ck_rebuild(&p, "state.db", 3);
-}
-END_TEST
-
-/* The branch belongs to s1; the progression of s2 still contains the messages of s2. */
-START_TEST(the_progression_of_a_branch_of_another_session_is_filled_in_any_order)
-{
-    packs_append_past(&p, "s2", "branch.created", "{\"id\":\"b\",\"progression_id\":\"p2\"}");
-    packs_append_past(&p, "s2", "message.added",
-                      "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"branch_id\":\"b\"}");
-    packs_append_past(&p, "s1", "branch.created", "{\"id\":\"b\",\"progression_id\":\"p1\"}");
-    ck_packs(&p, "SELECT id, collection FROM progressions WHERE id GLOB 'p*' ORDER BY id",
-             "p1|[]\np2|[\"m\"]\n");
-    for (unsigned seed = 1; seed < 5; seed++)
-        packs_ck_rebuild(&p, "state.db", seed);
-}
-END_TEST
-
-START_TEST(any_first_event_creates_a_session)
-{
-    add_message("s1", "m1", ",\"created_at\":5");
-    ck_packs(&p, "SELECT id, progression_id, first_msg_id, last_msg_id FROM state.sessions",
-             "s1|s1|m1|m1\n");
-    ck_append(&p, "s1", "session.created", "{\"name\":\"n\",\"status\":\"running\"}");
-    ck_packs(&p, "SELECT name, status, first_msg_id FROM state.sessions", "n|running|m1\n");
-    packs_append_past(&p, "s2", "message.added", "[1]");
-    packs_append_past(&p, "s2", "message.added", "{\"id\":7,\"content\":null}");
-    packs_append_past(&p, "s2", "session.transition", "{\"to\":\"nowhere\"}");
-    ck_packs(&p, "SELECT id, role, lion_class FROM messages WHERE session_id = 's2'", "7||0\n");
-    ck_packs(&p, "SELECT collection FROM progressions WHERE id = 's2'", "[\"7\"]\n");
-    ck_packs(&p, "SELECT status FROM state.sessions WHERE id = 's2'", "\n");
-    packs_ck_rebuild(&p, "state.db", 6);
 }
 END_TEST
 
@@ -979,27 +585,6 @@ START_TEST(tables_of_an_unknown_module_are_not_counted)
 }
 END_TEST
 
-START_TEST(every_kind_of_session_has_its_own_threshold)
-{
-    static const char *const kinds[] = {"agent", "play", "flow", "fanout", "show-play"};
-    PACKS_ENABLE(&p, "teams");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        char session[20], data[100];
-        snprintf(session, sizeof session, "s%u", (unsigned)i);
-        snprintf(data, sizeof data, "{\"invocation_kind\":\"%s\"}", kinds[i]);
-        ck_append(&p, session, "session.created", data);
-    }
-    ck_packs(&p,
-             "SELECT count(*) FROM state.sessions s JOIN stale_thresholds t "
-             "ON t.kind = s.invocation_kind",
-             "5\n");
-    ck_packs(&p,
-             "SELECT count(*) FROM stale_thresholds WHERE kind NOT IN ('agent', 'play', "
-             "'flow', 'fanout', 'show-play', 'default')",
-             "0\n");
-}
-END_TEST
-
 /*
  * In a child: append count events to a session, each with its own id. The keeper of the child gives
  * the session to other processes while it waits.
@@ -1114,27 +699,9 @@ Suite *suite_lionagi(void)
     Suite *suite = suite_create("lionagi");
     TCase *tcase = suite_case(suite, "pack", setup, packs_teardown);
     tcase_add_test(tcase, tables_begin_with_the_printed_columns);
-    tcase_add_test(tcase, six_message_types_exist_from_the_beginning);
-    tcase_add_test(tcase, a_progression_keeps_its_order_and_each_id_once);
-    tcase_add_test(tcase, a_fork_of_a_branch_contains_the_messages_before_it_and_its_own);
-    tcase_add_test(tcase, a_new_class_is_registered_and_its_number_reused);
     tcase_add_test(tcase, one_of_several_processes_registers_a_class);
-    tcase_add_test(tcase, branches_are_ordered_by_age_and_messages_by_the_progression);
-    tcase_add_test(tcase, a_message_without_content_or_role_is_refused_and_leaves_nothing);
-    tcase_add_test(tcase, a_repeated_id_overwrites_the_row_and_both_events_stay);
     tcase_add_test(tcase, foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed);
-    tcase_add_test(tcase, only_a_running_session_changes_its_status);
-    tcase_add_test(tcase, no_other_event_changes_a_terminal_status);
-    tcase_add_test(tcase, a_fork_beyond_the_history_of_its_parent_is_refused);
-    tcase_add_test(tcase, pointers_in_node_metadata_create_forks_and_never_a_circle);
-    tcase_add_test(tcase, closed_vocabularies_and_unknown_columns_are_refused);
-    tcase_add_test(tcase, an_embedding_is_kept_byte_for_byte);
-    tcase_add_test(tcase, a_message_is_stored_byte_for_byte);
-    tcase_add_test(tcase, an_id_in_several_sessions_belongs_to_the_first_session_in_any_order);
     tcase_add_test(tcase, a_pruned_id_is_not_used_again_in_any_order);
-    tcase_add_test(tcase, a_session_may_use_its_own_ids_again_after_it_was_pruned);
-    tcase_add_test(tcase, the_progression_of_a_branch_of_another_session_is_filled_in_any_order);
-    tcase_add_test(tcase, any_first_event_creates_a_session);
     tcase_add_test(tcase, tables_without_the_late_columns_gain_them_in_place);
     tcase_add_test(tcase, an_old_check_on_the_status_is_dropped_and_rows_and_indexes_stay);
     tcase_add_test(tcase, more_sessions_are_pruned_than_a_statement_has_parameters);
@@ -1147,7 +714,6 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, a_session_that_becomes_active_during_a_prune_is_kept);
     tcase_add_test(tcase, the_shell_cannot_change_delete_or_replace_recorded_rows);
     tcase_add_test(tcase, tables_of_an_unknown_module_are_not_counted);
-    tcase_add_test(tcase, every_kind_of_session_has_its_own_threshold);
     tcase_add_test(tcase, a_third_process_sees_the_rows_of_two_others_and_a_held_lock_is_an_error);
     tcase_add_test(tcase, many_processes_that_append_to_a_session_leave_no_gap);
     tcase_add_test(tcase, large_bodies_of_any_character_are_kept_whole);

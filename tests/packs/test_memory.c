@@ -21,57 +21,6 @@ static void setup(void)
     PACKS_ENABLE(&p, "memory");
 }
 
-START_TEST(tags_are_stored_so_that_only_whole_tags_match)
-{
-    struct memory m;
-    memory_init(&m, "proj_p1", "memory", NULL);
-    memory_apply(&m, "memory.noted",
-                 "{\"memory_id\":\"m1\",\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":"
-                 "\"c\",\"tags\":[\"cross-team\",\" b \",\"b\"]}");
-    memory_apply(&m, "memory.noted",
-                 "{\"memory_id\":\"m2\",\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":"
-                 "\"c\",\"tags\":\"not-cross-team, b,,\"}");
-    memory_apply(&m, "memory.noted",
-                 "{\"memory_id\":\"m3\",\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":"
-                 "\"c\"}");
-    ck_memory(&m, "SELECT id, tags FROM agent_memory",
-              "m1|,cross-team,b,\nm2|,not-cross-team,b,\nm3|\n");
-    ck_memory(&m, "SELECT id FROM agent_memory WHERE tags LIKE '%,cross-team,%'", "m1\n");
-    memory_done(&m);
-}
-END_TEST
-
-START_TEST(a_single_event_creates_the_decision_and_marks_its_proposal)
-{
-    struct memory m;
-    memory_init(&m, "proj_p1", "memory", NULL);
-    memory_apply(&m, "decision.proposed",
-                 "{\"entry_id\":\"i1\",\"slug\":\"tabs\",\"agent_name\":\"ada\",\"type\":\"scope\","
-                 "\"title\":\"Tabs\",\"content\":\"Use tabs\"}");
-    memory_apply(&m, "decision.promoted", "{\"entry_id\":\"i1\",\"decision_id\":\"d1\"}");
-    memory_apply(&m, "decision.promoted", "{\"entry_id\":\"i1\",\"decision_id\":\"d2\"}");
-    ck_memory(&m, "SELECT status, decision_id, merged_at IS NULL FROM decision_inbox",
-              "merged|d1|0\n");
-    ck_memory(&m, "SELECT id, title, content, status, inbox_entry_id FROM decisions",
-              "d1|Tabs|Use tabs|active|i1\n");
-    memory_done(&m);
-}
-END_TEST
-
-START_TEST(an_event_of_a_run_is_a_row_with_its_sequence)
-{
-    struct memory m;
-    memory_init(&m, "run_r1", "memory", NULL);
-    memory_apply(&m, "agent.message", "{\"text\":\"a\"}");
-    memory_apply(&m, "merge.failed", "{}");
-    memory_apply(&m, "a.type.of.its.own", "{\"text\":\"b\"}");
-    ck_memory(&m, "SELECT RunId, Sequence, EventType, PayloadJson FROM RunEvents",
-              "r1|1|agent.message|{\"text\":\"a\"}\nr1|2|merge.failed|{}\n"
-              "r1|3|a.type.of.its.own|{\"text\":\"b\"}\n");
-    memory_done(&m);
-}
-END_TEST
-
 /* ---- In a store, with guards ---- */
 
 #define PROPOSE(type, slug)                                                                        \
@@ -326,55 +275,6 @@ START_TEST(the_coordinator_merges_boundaries_and_the_scribe_routine_proposals)
 }
 END_TEST
 
-START_TEST(a_decision_is_superseded_only_by_a_decision_of_its_project)
-{
-    for (int i = 0; i < 3; i++)
-        ck_append(&p, "proj_p1", "decision.created",
-                  "{\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\"}");
-    ck_append(&p, "proj_p2", "decision.created",
-              "{\"decision_id\":\"other\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\"}");
-    ck_refused(&p, "proj_p1", "decision.superseded",
-               "{\"decision_id\":\"d1\",\"superseded_by_id\":\"other\"}", "does not exist");
-    ck_refused(&p, "proj_p1", "decision.superseded",
-               "{\"decision_id\":\"d1\",\"superseded_by_id\":\"d1\"}", "is the same");
-    ck_refused(&p, "proj_p1", "decision.superseded",
-               "{\"decision_id\":\"d9\",\"superseded_by_id\":\"d1\"}", "no such decision");
-    ck_packs(&p, "SELECT count(*) FROM decisions WHERE status = 'active'", "4\n");
-    ck_append(&p, "proj_p1", "decision.superseded",
-              "{\"decision_id\":\"d1\",\"superseded_by_id\":\"d2\"}");
-    ck_packs(&p, "SELECT id FROM memory_boundaries WHERE project_id = 'p1' ORDER BY seq",
-             "d2\nd3\n");
-    ck_packs(&p, "SELECT status, superseded_by_id FROM decisions WHERE id = 'd1'",
-             "superseded|d2\n");
-}
-END_TEST
-
-START_TEST(a_session_ends_older_ones_and_its_id_is_used_once)
-{
-    ck_refused(&p, "proj_p1", "session_context.updated", "{\"summary\":\"s\"}", "no open session");
-    ck_append(&p, "proj_p1", "session_context.started",
-              "{\"session_id\":\"one\",\"focus_area\":\"f\"}");
-    ck_append(&p, "proj_p1", "session_context.started", "{\"session_id\":\"two\"}");
-    ck_refused(&p, "proj_p1", "session_context.started", "{\"session_id\":\"one\"}",
-               "has, or had, a session with this id");
-    ck_packs(&p, "SELECT session_id, ended_at IS NULL FROM session_contexts ORDER BY session_id",
-             "one|0\ntwo|1\n");
-    ck_append(&p, "proj_p1", "session_context.updated",
-              "{\"set\":{\"focus_area\":\"g\"},\"summary\":\"s\"}");
-    ck_packs(&p, "SELECT session_id, focus_area, summary FROM session_contexts_current",
-             "two|g|s\n");
-    ck_append(&p, "proj_p1", "session_context.ended", "{}");
-    ck_refused(&p, "proj_p1", "session_context.ended", "{}", "no open session");
-    ck_refused(&p, "proj_p1", "session_context.started", "{\"session_id\":\"two\"}",
-               "has, or had, a session with this id");
-    ck_packs(&p,
-             "SELECT (SELECT count(*) FROM session_contexts_current), count(*) FROM "
-             "session_contexts",
-             "0|2\n");
-    packs_ck_rebuild(&p, "memory.db", 4);
-}
-END_TEST
-
 /* ---- Events of runs ---- */
 
 static uint64_t tail_count(annal_store *store, uint64_t from, uint64_t up_to)
@@ -437,23 +337,6 @@ START_TEST(a_repeated_event_is_accepted_and_another_event_with_its_id_refused)
     ck_fails(ANNAL_ERR_CONFLICT, "is taken by another event",
              packs_append_id(&p, "run_r1", "agent.message", "{\"n\":9}", "r1-1", &seq, err));
     ck_packs(&p, "SELECT Sequence, PayloadJson FROM RunEvents", "1|{\"n\":1}\n2|{\"n\":2}\n");
-}
-END_TEST
-
-START_TEST(a_closed_stream_refuses_events_and_an_ended_stream_accepts_more)
-{
-    ck_append(&p, "run_r1", "agent.message", "{}");
-    ck_append(&p, "run_r1", "merge.failed", "{}");
-    ck_packs(&p, "SELECT * FROM run_streams", "r1|2|merge.failed|1|0\n");
-    ck_append(&p, "run_r1", "agent.message", "{\"again\":true}");
-    ck_packs(&p, "SELECT * FROM run_streams", "r1|3|agent.message|0|0\n");
-    ck_append(&p, "run_r1", "stream.closed", "{\"reason\":\"done\"}");
-    ck_refused(&p, "run_r1", "agent.message", "{}", "the stream of this session is closed");
-    ck_refused(&p, "run_r1", "stream.closed", "{}", "the stream of this session is closed");
-    ck_append(&p, "run_r2", "agent.message", "{}");
-    ck_packs(&p, "SELECT RunId, ended, closed FROM run_streams ORDER BY 1", "r1|0|1\nr2|0|0\n");
-    ck_packs(&p, "SELECT count(*) FROM RunEvents WHERE RunId = 'r1'", "4\n");
-    packs_ck_rebuild(&p, "memory.db", 6);
 }
 END_TEST
 
@@ -608,92 +491,9 @@ START_TEST(events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell)
 }
 END_TEST
 
-START_TEST(a_needed_subtask_is_not_deleted_and_a_deleted_plan_removes_its_subtasks)
-{
-    ck_append(&p, "wf_w1", "outcome_spec.created", "{\"title\":\"o\"}");
-    ck_append(&p, "wf_w1", "work_plan.created", "{\"spec_id\":\"o1\"}");
-    for (int i = 0; i < 3; i++)
-        ck_append(&p, "wf_w1", "subtask.created", "{\"plan_id\":\"p1\",\"title\":\"s\"}");
-    ck_append(&p, "wf_w1", "subtask_dependency.added",
-              "{\"subtask_id\":\"s2\",\"depends_on_id\":\"s1\"}");
-    ck_append(&p, "wf_w1", "subtask_dependency.added",
-              "{\"subtask_id\":\"s3\",\"depends_on_id\":\"s2\"}");
-    ck_refused(&p, "wf_w1", "subtask_dependency.added",
-               "{\"subtask_id\":\"s1\",\"depends_on_id\":\"s3\"}", "neither may wait for itself");
-    ck_refused(&p, "wf_w1", "subtask_dependency.added",
-               "{\"subtask_id\":\"s1\",\"depends_on_id\":\"s1\"}", "neither may wait for itself");
-    ck_packs(&p, "SELECT id FROM subtasks_ready", "s1\n");
-    ck_refused(&p, "wf_w1", "subtask.deleted", "{\"subtask_id\":\"s1\"}", "depends on this one");
-    ck_append(&p, "wf_w1", "subtask.deleted", "{\"subtask_id\":\"s3\"}");
-    ck_append(&p, "wf_w1", "subtask.deleted", "{\"subtask_id\":\"s2\"}");
-    ck_refused(&p, "wf_w1", "subtask_dependency.removed",
-               "{\"subtask_id\":\"s2\",\"depends_on_id\":\"s1\"}", "no such dependency");
-    ck_append(&p, "wf_w1", "work_plan.deleted", "{\"plan_id\":\"p1\"}");
-    ck_packs(&p, "SELECT (SELECT count(*) FROM work_plans), (SELECT count(*) FROM subtasks)",
-             "0|0\n");
-    packs_ck_rebuild(&p, "memory.db", 8);
-}
-END_TEST
-
-START_TEST(only_one_process_starts_to_assemble_a_plan)
-{
-    ck_append(&p, "wf_w1", "work_plan.created", "{}");
-    ck_append(&p, "wf_w1", "work_plan.status_changed",
-              "{\"plan_id\":\"p1\",\"to\":\"dispatching\"}");
-    ck_append(&p, "wf_w1", "work_plan.status_changed",
-              "{\"plan_id\":\"p1\",\"to\":\"awaiting_assembly\"}");
-    ck_append(&p, "wf_w1", "work_plan.status_changed",
-              "{\"plan_id\":\"p1\",\"to\":\"assembling\",\"expected\":\"awaiting_assembly\"}");
-    ck_refused(&p, "wf_w1", "work_plan.status_changed",
-               "{\"plan_id\":\"p1\",\"to\":\"assembling\",\"expected\":\"awaiting_assembly\"}",
-               "differs from the expected status");
-    ck_refused(&p, "wf_w1", "work_plan.status_changed", "{\"plan_id\":\"p1\",\"to\":\"planned\"}",
-               "cannot change to this status");
-    ck_packs(&p, "SELECT status, assembly_started_at IS NULL FROM work_plans", "assembling|0\n");
-}
-END_TEST
-
-START_TEST(the_status_of_a_directive_only_advances)
-{
-    ck_refused(&p, "wf_w1", "steering.issued", "{\"kind\":\"jump\",\"instruction\":\"x\"}",
-               "redirect, pause, stop or amend");
-    ck_append(&p, "wf_w1", "steering.issued", "{\"kind\":\"pause\",\"instruction\":\"wait\"}");
-    ck_append(&p, "wf_w1", "steering.queued", "{\"id\":\"g1\"}");
-    ck_append(&p, "wf_w1", "steering.applied", "{\"id\":\"g1\"}");
-    ck_refused(&p, "wf_w1", "steering.relayed", "{\"id\":\"g1\"}", "its status is later than that");
-    ck_packs(&p, "SELECT id, status, relayed_at IS NULL FROM steering_directives",
-             "g1|applied|1\n");
-    packs_ck_rebuild(&p, "memory.db", 7);
-}
-END_TEST
-
-START_TEST(a_token_hash_is_used_once_and_tokens_are_never_stored)
-{
-    ck_append(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}");
-    ck_refused(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}",
-               "registered already");
-    ck_refused(&p, "_state", "oauth.token_issued", "{\"token_hash\":\"h\",\"token\":\"secret\"}",
-               "only its hash");
-    ck_append(&p, "_state", "oauth.token_issued",
-              "{\"token_hash\":\"h1\",\"chain_id\":\"k\",\"expires_at\":\"2027-01-01T00:00:00Z\"}");
-    ck_append(&p, "_state", "oauth.token_rotated",
-              "{\"token_hash\":\"h1\",\"new_token_hash\":\"h2\"}");
-    ck_refused(&p, "_state", "oauth.token_rotated",
-               "{\"token_hash\":\"h1\",\"new_token_hash\":\"h3\"}", "was used before");
-    ck_append(&p, "_state", "oauth.token_revoked", "{\"chain_id\":\"k\",\"jti\":\"j\"}");
-    ck_refused(&p, "_state", "oauth.token_revoked", "{\"jti\":\"j\"}", "revoked already");
-    ck_packs(&p, "SELECT token_hash, replaced_by, revoked_at IS NULL FROM oauth_refresh_tokens",
-             "h1|h2|0\nh2||0\n");
-}
-END_TEST
-
 Suite *suite_memory(void)
 {
     Suite *suite = suite_create("memory");
-    TCase *tcase = suite_case(suite, "memory", NULL, NULL);
-    tcase_add_test(tcase, tags_are_stored_so_that_only_whole_tags_match);
-    tcase_add_test(tcase, a_single_event_creates_the_decision_and_marks_its_proposal);
-    tcase_add_test(tcase, an_event_of_a_run_is_a_row_with_its_sequence);
     TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
     tcase_add_test(stores, a_proposal_is_merged_or_rejected_only_once);
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
@@ -703,19 +503,12 @@ Suite *suite_memory(void)
                    one_of_several_agents_gets_an_exact_slug_and_requested_slugs_become_unique);
     tcase_add_test(stores, a_kill_leaves_both_a_promotion_and_its_decision_or_neither);
     tcase_add_test(stores, the_coordinator_merges_boundaries_and_the_scribe_routine_proposals);
-    tcase_add_test(stores, a_decision_is_superseded_only_by_a_decision_of_its_project);
-    tcase_add_test(stores, a_session_ends_older_ones_and_its_id_is_used_once);
     tcase_add_test(stores, events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
     tcase_add_test(stores, a_repeated_event_is_accepted_and_another_event_with_its_id_refused);
-    tcase_add_test(stores, a_closed_stream_refuses_events_and_an_ended_stream_accepts_more);
     tcase_add_test(stores, two_readers_receive_every_event_of_another_process_once);
     tcase_add_test(stores, a_waiting_reader_receives_an_event_within_200_ms);
     tcase_add_test(stores, a_slow_reader_misses_no_event);
     tcase_add_test(stores, a_corrupt_payload_costs_its_own_event);
     tcase_add_test(stores, events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell);
-    tcase_add_test(stores, a_needed_subtask_is_not_deleted_and_a_deleted_plan_removes_its_subtasks);
-    tcase_add_test(stores, only_one_process_starts_to_assemble_a_plan);
-    tcase_add_test(stores, the_status_of_a_directive_only_advances);
-    tcase_add_test(stores, a_token_hash_is_used_once_and_tokens_are_never_stored);
     return suite;
 }

@@ -9,6 +9,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
+#include "tools/cmd/pack_test.h"
 
 #include <annal/verb.h>
 
@@ -402,6 +403,9 @@ static int disable(const struct args *args)
 static const struct field check_fields[] = {
     OPERAND("PACK", FIELD_LIST, NULL, "a SQL file, or the name of an enabled pack"), FIELDS_END};
 
+static const struct field test_fields[] = {OPERAND("FILE", FIELD_LIST, NULL, "a file of cases"),
+                                           FIELDS_END};
+
 static const struct field enable_fields[] = {
     OPERAND("NAME", FIELD_TEXT, NULL, "the pack: lionagi, teams, prose, agentweaver or memory"),
     OPTION("at", "DIR", FIELD_TEXT, NULL, "directory of its database (default: the store)"),
@@ -432,6 +436,11 @@ static const struct command verbs[] = {{.name = "enable",
                                         HELP(pack_check),
                                         .fields = check_fields,
                                         .run = check},
+                                       {.name = "test",
+                                        .summary = "run the cases of a test file of packs",
+                                        HELP(pack_test),
+                                        .fields = test_fields,
+                                        .run = pack_test},
                                        {.name = "rebuild",
                                         .summary = "rebuild the tables of a pack from the journals",
                                         HELP(pack_rebuild),
