@@ -8,7 +8,9 @@
  * (2) If the caller says which events are next (annal__event_read_ahead()), neighbours are read
  *     together, and missing pages are fetched from the disk all at once instead of one after the
  *     other. The name of each journal is checked once per call, not once per event.
- * (3) An event that was read ahead and whose hash is wrong is read again, as if it had not been
+ * (3) If it does not, but reads one event after the other, the bytes after an event are read with
+ *     it, and the journal's name is checked once for all of them.
+ * (4) An event that was read ahead and whose hash is wrong is read again, as if it had not been
  *     read ahead.
  */
 #include "journal/sys/event_at.h"
@@ -29,6 +31,9 @@
 #define AHEAD_EVENTS_MAX 1024
 /* maximum number of bytes that are read ahead: small enough for the cache of a processor */
 #define AHEAD_BYTES ((size_t)256 << 10)
+/* minimum and maximum size of the pieces in rule 3; each is twice as large as the one before */
+#define NEAR_BYTES_MIN ((size_t)1 << 10)
+#define NEAR_BYTES_MAX ((size_t)64 << 10)
 /* two events that are closer than this are read in one call: the bytes between them cost less than
  * a call */
 #define AHEAD_GAP_BYTES 4096u
@@ -56,6 +61,15 @@ struct ahead {
     bool held;
 };
 
+/* A piece of a journal that was read because events were read in its order (rule 3). */
+struct near {
+    size_t journal; /* index in buffer->journals */
+    uint64_t begin; /* offset of the piece in the journal */
+    uint64_t next;  /* end of the event that was last read from this journal */
+    size_t size;    /* number of bytes to read for the next piece */
+    struct buf bytes;
+};
+
 struct annal__event_buffer {
     struct buf bytes; /* trailer of the previous frame, followed by the frame */
     struct buf json;
@@ -72,6 +86,7 @@ struct annal__event_buffer {
     size_t ahead_room, ahead_count;
     size_t ahead_next; /* index in `ahead` of the event that is probably asked for next */
     struct buf ahead_bytes;
+    struct near near;
 };
 
 /* ---- Journals ---- */
@@ -82,6 +97,8 @@ static void close_journal(annal__event_buffer *buffer, struct journal *journal)
     size_t number = (size_t)(journal - buffer->journals);
     for (size_t i = buffer->ahead_next; i < buffer->ahead_count; i++)
         buffer->ahead[i].held = buffer->ahead[i].held && buffer->ahead[i].journal != number;
+    if (buffer->near.journal == number)
+        buffer->near.next = buffer->near.bytes.len = 0;
     if (journal->store != NULL)
         annal__scan_done(&journal->scan);
     annal__free(journal->path);
@@ -102,6 +119,7 @@ void annal__event_buffer_free(annal__event_buffer *buffer)
     annal__buf_done(&buffer->bytes);
     annal__buf_done(&buffer->json);
     annal__buf_done(&buffer->ahead_bytes);
+    annal__buf_done(&buffer->near.bytes);
     annal__free(buffer->journals);
     annal__free(buffer->ahead);
     annal__free(buffer->by_place);
@@ -498,6 +516,45 @@ static bool take_ahead(annal__event_buffer *buffer, const annal_store *store, an
     return proves_itself(codec, before, frame, seq, offset, out_event);
 }
 
+/* Take an event from the piece that was read with an event before it (rule 3). */
+static bool take_near(annal__event_buffer *buffer, const annal_store *store, annal_slice session,
+                      uint64_t seq, uint64_t offset, uint64_t length, annal_event *out_event)
+{
+    struct near *near = &buffer->near;
+    if (near->bytes.len == 0 || !is_of(&buffer->journals[near->journal], store, session))
+        return false;
+    const struct codec *codec = buffer->journals[near->journal].scan.codec;
+    uint64_t begin = offset - codec->trailer_bytes, at = begin - near->begin;
+    if (begin > offset || begin < near->begin || at > near->bytes.len ||
+        codec->trailer_bytes + length > near->bytes.len - at)
+        return false;
+    annal_slice before = {near->bytes.ptr + at, codec->trailer_bytes};
+    annal_slice frame = {before.ptr + before.len, (size_t)length};
+    near->next = offset + length;
+    return proves_itself(codec, before, frame, seq, offset, out_event);
+}
+
+/* Read a piece from this event on, if the event follows the one that was read last. */
+static void read_near(annal__event_buffer *buffer, const struct journal *journal, uint64_t offset,
+                      uint64_t length)
+{
+    struct near *near = &buffer->near;
+    const struct scan *scan = &journal->scan;
+    size_t before = scan->codec->trailer_bytes, number = (size_t)(journal - buffer->journals);
+    bool follows = near->journal == number && near->next != 0 && offset >= near->next &&
+                   offset - near->next < AHEAD_GAP_BYTES && offset >= before;
+    size_t size = follows ? near->size : NEAR_BYTES_MIN;
+    annal__buf_clear(&near->bytes);
+    near->journal = number;
+    near->begin = offset - before;
+    near->next = offset + length;
+    near->size = follows && size < NEAR_BYTES_MAX ? size * 2 : size;
+    if (!follows || length > size / 2 || annal__buf_reserve(&near->bytes, size) < 0)
+        return;
+    ssize_t got = annal__io_read_full(scan->io, scan->fd, near->bytes.ptr, size, near->begin);
+    near->bytes.len = got > 0 ? (size_t)got : 0;
+}
+
 static annal_status open_and_read(annal__event_buffer *buffer, const annal_store *store,
                                   annal_slice session, uint64_t seq, uint64_t offset,
                                   uint64_t length, annal_event *out_event, annal_error *err)
@@ -514,7 +571,10 @@ static annal_status open_and_read(annal__event_buffer *buffer, const annal_store
             *err = why;
         return status;
     }
-    return read_event(buffer, &journal->scan, seq, offset, length, out_event, err);
+    read_near(buffer, journal, offset, length);
+    return take_near(buffer, store, session, seq, offset, length, out_event)
+               ? ANNAL_OK
+               : read_event(buffer, &journal->scan, seq, offset, length, out_event, err);
 }
 
 annal_status annal__event_read_at(annal_store *store, annal_slice session, uint64_t seq,
@@ -532,7 +592,8 @@ annal_status annal__event_read_at(annal_store *store, annal_slice session, uint6
             return annal__fail(err, ANNAL_ERR_NOMEM, "read an event: out of memory");
     }
     annal__event_buffer *used = made != NULL ? made : *buffer;
-    if (!take_ahead(used, store, session, seq, offset, length, &event))
+    if (!take_ahead(used, store, session, seq, offset, length, &event) &&
+        !take_near(used, store, session, seq, offset, length, &event))
         status = open_and_read(used, store, session, seq, offset, length, &event, err);
     if (status == ANNAL_OK) {
         event.offset = offset;

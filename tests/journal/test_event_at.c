@@ -55,6 +55,16 @@ static annal_status read_at(const char *session, uint64_t seq, annal_event *even
                                 places[seq].length, &buffer, event, NULL);
 }
 
+static void spoil_event(uint64_t seq)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/events/s.jsonl", annal_store_path(store));
+    int fd = annal__system_io.open(NULL, path, O_WRONLY, 0);
+    ck_assert_int_eq(annal__io_write_all(&annal__system_io, fd, "!", 1, places[seq].offset + 20),
+                     0);
+    annal__system_io.close(NULL, fd);
+}
+
 START_TEST(events_of_one_session_are_read_through_one_open_journal)
 {
     annal_event event;
@@ -135,6 +145,39 @@ START_TEST(announced_events_are_read_with_one_call)
 }
 END_TEST
 
+/* Also after an event that was skipped; damage in the piece does not affect the events after it. */
+START_TEST(events_that_are_read_in_order_are_read_together)
+{
+    annal_event event;
+    disk.only = "pread";
+    unsigned before = disk.calls;
+    for (uint64_t seq = 1; seq <= EVENTS; seq += seq == 9 ? 2 : 1) {
+        ck_assert_int_eq(read_at("s", seq, &event), ANNAL_OK);
+        ck_assert_uint_eq(event_number(&event), seq);
+    }
+    ck_assert_uint_le(disk.calls - before, 5);
+    ck_assert_int_eq(read_at("s", 5, &event), ANNAL_OK);
+    ck_assert_uint_eq(event_number(&event), 5);
+
+    annal__event_buffer_free(buffer);
+    buffer = NULL;
+    spoil_event(7);
+    for (uint64_t seq = 1; seq <= EVENTS; seq++)
+        ck_assert_int_eq(read_at("s", seq, &event), seq == 7 ? ANNAL_ERR_CORRUPT : ANNAL_OK);
+}
+END_TEST
+
+START_TEST(a_piece_of_a_journal_that_was_replaced_is_read_again_after_its_end)
+{
+    annal_event event;
+    for (uint64_t seq = 1; seq <= 3; seq++)
+        ck_assert_int_eq(read_at("s", seq, &event), ANNAL_OK);
+    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_assert_int_eq(read_at("t", 1, &event), ANNAL_OK);
+    ck_assert_int_eq(read_at("s", 4, &event), ANNAL_ERR_NOTFOUND);
+}
+END_TEST
+
 START_TEST(unannounced_events_are_read_too)
 {
     annal_event event;
@@ -177,11 +220,7 @@ END_TEST
 START_TEST(read_ahead_finds_damage_and_the_event_after_it)
 {
     annal_event event;
-    char path[512];
-    (void)snprintf(path, sizeof path, "%s/events/s.jsonl", annal_store_path(store));
-    int fd = annal__system_io.open(NULL, path, O_WRONLY, 0);
-    ck_assert_int_eq(annal__io_write_all(&annal__system_io, fd, "!", 1, places[5].offset + 20), 0);
-    annal__system_io.close(NULL, fd);
+    spoil_event(5);
     ck_assert_uint_eq(read_ahead("s", 1, EVENTS), EVENTS);
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
         ck_assert_int_eq(read_at("s", seq, &event), seq == 5 ? ANNAL_ERR_CORRUPT : ANNAL_OK);
@@ -261,6 +300,8 @@ Suite *suite_event_at(void)
     tcase_add_test(places_case, announced_events_are_read_with_one_call);
     tcase_add_test(places_case, unannounced_events_are_read_too);
     tcase_add_test(places_case, wrong_offsets_do_not_affect_the_events_beside_them);
+    tcase_add_test(places_case, events_that_are_read_in_order_are_read_together);
+    tcase_add_test(places_case, a_piece_of_a_journal_that_was_replaced_is_read_again_after_its_end);
     tcase_add_test(places_case, read_ahead_finds_damage_and_the_event_after_it);
     tcase_add_test(places_case, a_replaced_journal_is_read_ahead_again);
     tcase_add_test(places_case, a_buffer_keeps_a_bounded_number_of_journals_open);
