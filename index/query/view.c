@@ -3,6 +3,7 @@
 #include "index/db/db.h"
 #include "index/index.h"
 #include "index/query/run_health.h"
+#include "index/query/sql_functions.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/sys/say.h"
@@ -16,6 +17,7 @@
  */
 struct call {
     const annal_sql_options *options;
+    const annal__sql_function *functions;
     annal_row_fn fn;
     void *arg;
     bool begun;
@@ -102,6 +104,8 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         status = annal__events_table_add(db, index->store, err);
     if (status >= 0 && options.extension != NULL)
         status = annal__db_load(db, options.extension, &functions, err);
+    if (status >= 0 && call->functions != NULL)
+        status = annal__sql_functions_add(db, call->functions, &functions, err);
     allowed.functions = functions.ptr;
     if (status >= 0)
         status = begin_checked(used, db, err);
@@ -119,6 +123,9 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         if (status >= 0)
             status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     }
+    if (status >= 0 && call->functions != NULL &&
+        options.param_count > (size_t)sqlite3_bind_parameter_count(stmt))
+        options.param_count = (size_t)sqlite3_bind_parameter_count(stmt);
     /* preparing the statement has filled `allowed`; read it before the statement runs */
     bool counts = options.damages && allowed.counts;
     if (status >= 0)
@@ -140,8 +147,19 @@ static bool heal(annal_index *index, annal_slice session)
 annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_options *options,
                        annal_row_fn fn, void *arg, annal_error *err)
 {
+    return annal__view_select(index, sql, options, NULL, fn, arg, err);
+}
+
+annal_status annal__view_select(annal_index *index, annal_slice sql,
+                                const annal_sql_options *options,
+                                const annal__sql_function *functions, annal_row_fn fn, void *arg,
+                                annal_error *err)
+{
     static const annal_sql_options defaults;
-    struct call call = {.options = options == NULL ? &defaults : options, .fn = fn, .arg = arg};
+    struct call call = {.options = options == NULL ? &defaults : options,
+                        .functions = functions,
+                        .fn = fn,
+                        .arg = arg};
     annal_status status = run(index, sql, &call, err);
     if (status == ANNAL_ERR_CORRUPT && !call.stopped && heal(index, call.options->session) &&
         !call.begun)

@@ -94,13 +94,17 @@ static bool parse_moment(const char *text, annal_moment *out)
     return true;
 }
 
-/* Return the index of text in the choices "a|b|c", or -1. */
+/* Return the index of text in the choices "a|b|FILE.sql", or -1. FILE.sql accepts each path with
+ * its extension. */
 static int find_choice(const char *choices, const char *text, bool any_case)
 {
     size_t len = strlen(text);
     int place = 0;
     for (const char *at = choices; at != NULL; at = strchr(at, '|'), place++) {
         at += *at == '|';
+        if (strncmp(at, "FILE.", 5) == 0 && len > strlen(at) - 4 &&
+            strcmp(text + len - strlen(at) + 4, at + 4) == 0)
+            return place;
         if (strcspn(at, "|") == len &&
             (any_case ? strncasecmp(at, text, len) : strncmp(at, text, len)) == 0)
             return place;

@@ -1,25 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/help_texts.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
+#include "tools/cli/whole_file.h"
 #include "tools/export/bundle.h"
 #include "tools/export/export.h"
 #include "tools/export/html.h"
 #include "tools/show/event_out.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { SQL_BYTES_MAX = 1 << 20 };
+
 static const struct format {
     const char *name;
     int (*export)(struct export *export);
-    const char *sql;
-} formats[] = {{"jsonl", jsonl_export, NULL}, {"markdown", markdown_export, NULL},
-               {"otlp", otlp_export, NULL},   {"bundle", NULL, NULL},
-               {"html", NULL, NULL},          {"atif", select_export, annal__sql_export_atif}};
+    const char *sql;     /* SELECT of the format */
+    const char *nothing; /* what a session has for which the SELECT returns no row */
+} formats[] = {
+    {"jsonl", jsonl_export, NULL, NULL},
+    {"markdown", markdown_export, NULL, NULL},
+    {"otlp", otlp_export, NULL, NULL},
+    {"bundle", NULL, NULL, NULL},
+    {"html", NULL, NULL, NULL},
+    {"atif", select_export, annal__sql_export_atif, "no messages and no calls"},
+    {"FILE.sql", select_export, NULL, "nothing that the format writes"},
+};
 
 /* Return whether the format writes all sessions into one file at once. */
 static bool is_bundle(const struct format *format)
@@ -55,6 +67,8 @@ static int export_one(const struct args *args, const struct format *format, stru
     if (exit_status != EXIT_DONE)
         return exit_status;
     exit_status = format->export(export);
+    if (export->sql != NULL)
+        *export->bytes_done += info.bytes;
     progress_hide(export->progress);
     if (exit_status == EXIT_DONE && !args_has(args, "at"))
         exit_status = event_check_end(
@@ -64,8 +78,8 @@ static int export_one(const struct args *args, const struct format *format, stru
     return exit_status == EXIT_REFUSED ? EXIT_DONE : exit_status;
 }
 
-static int export_all(const struct args *args, const struct format *format, annal_store *store,
-                      const struct session_list *list)
+static int export_all(const struct args *args, const struct format *format, const char *sql,
+                      annal_store *store, const struct session_list *list)
 {
     struct progress progress;
     uint64_t bytes_done = 0;
@@ -73,7 +87,8 @@ static int export_all(const struct args *args, const struct format *format, anna
                             .many = list->count > 1,
                             .full = args_has(args, "full"),
                             .tree = args_has(args, "tree"),
-                            .sql = format->sql,
+                            .sql = sql,
+                            .nothing = format->nothing,
                             .progress = &progress,
                             .bytes_done = &bytes_done};
     struct target target;
@@ -98,11 +113,20 @@ static int export_all(const struct args *args, const struct format *format, anna
     return exit_status == EXIT_DONE && export.damaged ? EXIT_REFUSED : exit_status;
 }
 
+/* Read the SELECT of a format that the user wrote. Return the exit status. */
+static int read_format(const char *path, struct buf *sql)
+{
+    return whole_file_read(path, SQL_BYTES_MAX, sql)
+               ? EXIT_DONE
+               : fail_refused("read the format '%s': %s", path, strerror(errno));
+}
+
 static int run(const struct args *args)
 {
     int choice = fields_choice(args, "format");
     const struct format *format = &formats[choice < 0 ? 0 : choice];
     struct session_list list = {0};
+    struct buf sql = {0};
     annal_store *store = NULL;
     int exit_status = EXIT_DONE;
     event_keep_bytes(args_has(args, "raw"));
@@ -116,25 +140,29 @@ static int run(const struct args *args)
         (args->operand_count != 1 || args_has(args, "at") || args_has(args, "full")))
         exit_status = fail_usage("--format html needs exactly one SESSION, and no --at or --full");
     if (exit_status == EXIT_DONE && args_has(args, "tree") && !is_html(format) &&
-        format->sql == NULL)
-        exit_status = fail_usage("--tree needs --format html or atif");
+        format->export != select_export)
+        exit_status = fail_usage("--tree needs --format html, atif or FILE.sql");
     if (exit_status == EXIT_DONE && is_bundle(format) && !args_has(args, "to") &&
         isatty(STDOUT_FILENO))
         exit_status = fail_usage("a bundle is binary: use --to FILE to write it to a file");
+    if (exit_status == EXIT_DONE && format->export == select_export && format->sql == NULL)
+        exit_status = read_format(args_get(args, "format"), &sql);
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == EXIT_DONE)
         exit_status = sessions_collect(store, args, &list);
     if (exit_status == EXIT_DONE)
-        exit_status = export_all(args, format, store, &list);
+        exit_status =
+            export_all(args, format, sql.ptr != NULL ? must_cstr(&sql) : format->sql, store, &list);
     sessions_done(&list);
+    annal__buf_done(&sql);
     return store_close(store, out_finish(exit_status));
 }
 
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (jsonl)",
-                .choices = "jsonl|markdown|otlp|bundle|html|atif"),
+                .choices = "jsonl|markdown|otlp|bundle|html|atif|FILE.sql"),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file, which appears when it is complete"),
     OPTION("at", "SEQ", FIELD_COUNT, NULL, "last event to export"),
     FLAG("full", NULL, "markdown: every event, and results in full"),

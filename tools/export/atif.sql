@@ -1,5 +1,6 @@
 -- exporter atif
 -- SPDX-License-Identifier: Apache-2.0
+-- output: json
 --
 -- A session as a trajectory in the Agent Trajectory Interchange Format (ATIF) of Harbor, version 1.8:
 -- one JSON document on one line. The driver, tools/export/select.c, prints the rows one after the
@@ -130,9 +131,9 @@ SELECT CASE p.part
         || coalesce(CASE WHEN p.by_agent OR p.who = 'orphan' THEN
             (SELECT ',"observation":{"results":[' || group_concat('{' || CASE WHEN call_id IS NULL THEN '' ELSE '"source_call_id":' || json_quote(call_id) || ',' END
                         || '"content":' || json_quote(CASE coalesce(json_type(data, '$.output'), 'null') WHEN 'text' THEN data ->> '$.output' WHEN 'null' THEN ''
-                               WHEN 'array' THEN (SELECT CASE WHEN min(b.type = 'text' OR b.type = 'object' AND b.value ->> '$.type' IN ('text', 'input_text', 'output_text')
-                                                                       AND json_type(b.value, '$.text') = 'text')
-                                                         THEN group_concat(CASE b.type WHEN 'text' THEN b.value ELSE b.value ->> '$.text' END, char(10))
+                               WHEN 'array' THEN (SELECT CASE WHEN min(CASE b.type WHEN 'text' THEN 1 WHEN 'object' THEN b.value ->> '$.type' IN ('text', 'input_text', 'output_text')
+                                                                       AND json_type(b.value, '$.text') = 'text' ELSE 0 END)
+                                                         THEN group_concat(CASE b.type WHEN 'text' THEN b.value WHEN 'object' THEN b.value ->> '$.text' END, char(10))
                                                          ELSE '' || (data -> '$.output') END
                                                   FROM json_each(data, '$.output') b)
                                ELSE '' || (data -> '$.output') END)
@@ -162,6 +163,6 @@ SELECT CASE p.part
             FROM sessions s WHERE s.id = p.id)
         || coalesce((SELECT ',"extra":{"title":' || json_quote(s.title) || '}' FROM sessions s WHERE s.id = p.id AND s.title <> ''), '')
         || CASE p.depth WHEN 0 THEN '' ELSE '}' END
-    ELSE CASE WHEN p.n > 1 THEN ']}' ELSE '}' END END
+    ELSE CASE WHEN p.n > 1 THEN ']}' ELSE '}' END || char(10) END
 FROM (SELECT * FROM parts WHERE EXISTS (SELECT 1 FROM places k WHERE k.session = ?1)
       ORDER BY depth IS NULL, depth > 0, made, id, part, n LIMIT -1) p;

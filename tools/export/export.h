@@ -9,7 +9,7 @@
 #ifndef TOOLS_EXPORT_EXPORT_H
 #define TOOLS_EXPORT_EXPORT_H
 
-#include "journal/base/buf.h"
+#include "index/sys/sql_functions.h"
 #include "tools/cli/progress.h"
 
 #include <annal/journal.h>
@@ -19,13 +19,14 @@ struct export
 {
     annal_store *store;
     annal_slice session;
-    uint64_t last_seq;  /* seq of the last event to export */
-    bool many;          /* whether several sessions are exported */
-    bool full;          /* whether nothing is cut */
-    bool tree;          /* whether the sub-agents are exported with a session */
-    const char *sql;    /* SELECT of the format, for select_export() */
-    annal_index *index; /* opened by select_export(); the caller closes it */
-    bool damaged;       /* whether something unreadable was skipped and reported */
+    uint64_t last_seq;   /* seq of the last event to export */
+    bool many;           /* whether several sessions are exported */
+    bool full;           /* whether nothing is cut */
+    bool tree;           /* whether the sub-agents are exported with a session */
+    const char *sql;     /* SELECT of the format, for select_export() */
+    const char *nothing; /* what a session has for which the SELECT returns no row */
+    annal_index *index;  /* opened by select_export(); the caller closes it */
+    bool damaged;        /* whether something unreadable was skipped and reported */
     struct progress *progress;
     /* number of bytes exported of all sessions; only the last pass over a session counts */
     uint64_t *bytes_done;
@@ -40,6 +41,9 @@ int select_export(struct export *export);
 
 /* the formats that are a SELECT: tools/export/FORMAT.sql */
 extern const char annal__sql_export_atif[];
+
+/* the functions that these SELECTs may call */
+extern const annal__sql_function select_functions[];
 
 /* ---- Reading, for the formats ---- */
 

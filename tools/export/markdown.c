@@ -3,7 +3,7 @@
  * Prints a transcript in Markdown: the facts of the session, then, turn by turn, who said what, the
  * arguments and results of tools, failures, and calls and turns that did not end.
  */
-#include "journal/base/json_walk.h"
+#include "tools/cli/must.h"
 #include "tools/export/page.h"
 #include "tools/export/summary.h"
 #include "tools/show/excerpt.h"
@@ -27,6 +27,41 @@ struct transcript {
     bool folded;       /* whether the current turn was undone, and is printed in a folded section */
 };
 
+/* Print a text, and free it. */
+static void print(struct buf *text)
+{
+    out_slice(annal__buf_slice(text));
+    annal__buf_done(text);
+}
+
+static void put_inline(annal_slice raw, size_t chars)
+{
+    struct buf text = {0};
+    page_inline(&text, raw, chars);
+    print(&text);
+}
+
+static void put_code(annal_slice raw, size_t chars)
+{
+    struct buf text = {0};
+    page_code(&text, raw, chars);
+    print(&text);
+}
+
+static void put_content(annal_slice content)
+{
+    struct buf text = {0};
+    page_content(&text, content);
+    print(&text);
+}
+
+static void put_members(annal_slice object)
+{
+    struct buf text = {0};
+    page_members(&text, object);
+    print(&text);
+}
+
 /* ---- The head ---- */
 
 static void put_field(const struct summary *summary, enum session_field field, const char *name)
@@ -35,7 +70,7 @@ static void put_field(const struct summary *summary, enum session_field field, c
     if (raw.len == 0)
         return;
     printf("- **%s**: ", name);
-    page_code(raw, LINE_CHARS);
+    put_code(raw, LINE_CHARS);
     fputc('\n', stdout);
 }
 
@@ -81,7 +116,7 @@ static int put_title_row(void *arg, const annal_row *row)
 {
     bool *is_put = arg;
     if (row->values[0].kind == ANNAL_VALUE_TEXT && row->values[0].bytes.len > 0) {
-        page_inline(row->values[0].bytes, LINE_CHARS);
+        put_inline(row->values[0].bytes, LINE_CHARS);
         *is_put = true;
     }
     return 0;
@@ -95,14 +130,14 @@ static void put_title(const struct export *export, const struct summary *summary
     annal_index *index = NULL;
     bool is_put = title.len > 0;
     if (is_put)
-        page_inline(title, LINE_CHARS);
+        put_inline(title, LINE_CHARS);
     else if (annal_index_open(export->store, NULL, &index, NULL) >= 0)
         (void)!annal_sql(index, ANNAL_SLICE("SELECT title FROM sessions WHERE id = ?1"),
                          &(annal_sql_options){.params = &param, .param_count = 1}, put_title_row,
                          &is_put, NULL);
     annal_index_close(index);
     if (!is_put)
-        page_inline(export->session, LINE_CHARS);
+        put_inline(export->session, LINE_CHARS);
 }
 
 static void put_head(const struct export *export, const struct summary *summary)
@@ -147,13 +182,6 @@ static annal_slice readable(struct transcript *transcript, const annal_event *ev
     return page_without_base64(event_either(event, name, other), &transcript->hold);
 }
 
-static void put_media(annal_slice type)
-{
-    fputs("*", stdout);
-    page_inline(type, NAME_CHARS);
-    fputs(", not shown*\n\n", stdout);
-}
-
 static void put_place(const annal_event *event)
 {
     char ts[ANNAL_TIME_BYTES];
@@ -161,46 +189,12 @@ static void put_place(const annal_event *event)
     printf("*event %" PRIu64 ", %.10s %.8s*\n\n", event->seq, ts, ts + 11);
 }
 
-static void put_part(annal_slice part)
-{
-    annal_slice text = event_block_text(part), type;
-    bool thought = event_block_is_thought(part);
-    if (event_block_is_empty(part))
-        return;
-    if (thought)
-        fputs("<details><summary>Thinking</summary>\n\n", stdout);
-    if (excerpt_is_text(text)) {
-        page_quote(text);
-    } else if (event_block_is_media(part, &type)) {
-        put_media(type);
-    } else {
-        fputs("**Other**: ", stdout);
-        /* a value in a form that only the agent's program understands: print it as code */
-        page_code(part, LINE_CHARS);
-        fputs("\n\n", stdout);
-    }
-    if (thought)
-        fputs("</details>\n\n", stdout);
-}
-
-static void put_content(annal_slice content)
-{
-    struct json_walk walk;
-    annal_slice part;
-    if (content.len > 0 && content.ptr[0] == '[' && annal__json_walk_array(&walk, content)) {
-        while (annal__json_walk_item(&walk, &part))
-            put_part(part);
-    } else if (content.len > 0) {
-        put_part(content);
-    }
-}
-
 static void put_message(struct transcript *transcript, const annal_event *event)
 {
     annal_slice role = event_member(event, "role");
     fputs("### ", stdout);
     if (excerpt_is_text(role))
-        page_inline(role, NAME_CHARS);
+        put_inline(role, NAME_CHARS);
     else
         fputs("message", stdout);
     fputs("\n\n", stdout);
@@ -217,11 +211,11 @@ static void put_call(struct transcript *transcript, const annal_event *event)
     if (call.len > 0)
         event_calls_add(&transcript->calls, call, tool);
     fputs("### Call: ", stdout);
-    page_inline(tool.len > 0 ? tool : ANNAL_SLICE("\"?\""), NAME_CHARS);
+    put_inline(tool.len > 0 ? tool : ANNAL_SLICE("\"?\""), NAME_CHARS);
     fputs("\n\n", stdout);
     put_place(event);
     if (input.len > 0) {
-        page_members(input);
+        put_members(input);
         fputc('\n', stdout);
     }
     if (open_set_has(&transcript->summary->open, OPEN_CALL, call, event->seq))
@@ -233,47 +227,29 @@ static void put_result_facts(const annal_event *event)
     annal_slice ms = event_member(event, "duration_ms"), code = event_member(event, "exit_code");
     if (ms.len > 0) {
         fputs(", ", stdout);
-        page_inline(ms, 20);
+        put_inline(ms, 20);
         fputs(" ms", stdout);
     }
     if (code.len > 0 && (code.len > 1 || code.ptr[0] != '0')) {
         fputs(", exit status ", stdout);
-        page_inline(code, 20);
+        put_inline(code, 20);
     }
 }
 
-static void put_cut(const struct transcript *transcript, const annal_event *event, uint64_t lines)
-{
-    if (lines > 0)
-        printf("\n*%" PRIu64 " line%s cut: `annal export %.*s --format markdown --full`, or "
-               "`annal query %.*s --seq %" PRIu64 "..%" PRIu64 "`*\n",
-               lines, plural(lines), ANNAL_FMT(transcript->export->session),
-               ANNAL_FMT(transcript->export->session), event->seq, event->seq);
-}
-
-/* Print a result: a text, an array of blocks, or a value in the form of the tool. */
+/* Print an output of a result. */
 static void put_output(const struct transcript *transcript, const annal_event *event,
                        annal_slice output)
 {
-    struct json_walk walk;
-    annal_slice part, type;
-    int most = transcript->export->full ? 0 : RESULT_LINES;
-    if (output.len == 0)
-        return;
-    if (output.ptr[0] != '[' || !annal__json_walk_array(&walk, output)) {
-        put_cut(transcript, event, page_fence(output, most));
-        fputc('\n', stdout);
-        return;
-    }
-    while (annal__json_walk_item(&walk, &part)) {
-        if (event_block_is_media(part, &type)) {
-            put_media(type);
-            continue;
-        }
-        annal_slice text = part.ptr[0] == '{' ? annal__json_member(part, "text") : part;
-        put_cut(transcript, event, page_fence(excerpt_is_text(text) ? text : part, most));
-        fputc('\n', stdout);
-    }
+    struct buf text = {0}, hint = {0};
+    annal_slice session = transcript->export->session;
+    must_printf(&hint,
+                "`annal export %.*s --format markdown --full`, or `annal query %.*s --seq %" PRIu64
+                "..%" PRIu64 "`",
+                ANNAL_FMT(session), ANNAL_FMT(session), event->seq, event->seq);
+    page_output(&text, output, transcript->export->full ? 0 : RESULT_LINES,
+                annal__buf_slice(&hint));
+    print(&text);
+    annal__buf_done(&hint);
 }
 
 static void put_result(struct transcript *transcript, const annal_event *event)
@@ -281,10 +257,10 @@ static void put_result(struct transcript *transcript, const annal_event *event)
     annal_slice call = event_member(event, "call_id");
     const char *tool = event_calls_tool(&transcript->calls, call);
     fputs(event_failed(event) ? "### Failed: " : "### Result: ", stdout);
-    page_inline(tool != NULL   ? annal_slice_of(tool)
-                : call.len > 0 ? call
-                               : ANNAL_SLICE("\"?\""),
-                NAME_CHARS);
+    put_inline(tool != NULL   ? annal_slice_of(tool)
+               : call.len > 0 ? call
+                              : ANNAL_SLICE("\"?\""),
+               NAME_CHARS);
     put_result_facts(event);
     fputs("\n\n", stdout);
     put_place(event);
@@ -304,7 +280,7 @@ static void put_turn_begins(struct transcript *transcript, const annal_event *ev
     const char *taken = summary_taken_back(transcript->summary, event_member(event, "turn_id"));
     end_fold(transcript);
     fputs("## Turn ", stdout);
-    page_inline(event_either(event, "sequence", "turn_id"), NAME_CHARS);
+    put_inline(event_either(event, "sequence", "turn_id"), NAME_CHARS);
     if (taken != NULL)
         printf(" (%s)\n\n<details><summary>No longer part of the conversation: %s</summary>", taken,
                taken);
@@ -324,7 +300,7 @@ static void put_turn_ends(const struct transcript *transcript, const annal_event
                                                                 : "failed");
     if (why.len > 0) {
         fputs(": ", stdout);
-        page_inline(why, OTHER_CHARS);
+        put_inline(why, OTHER_CHARS);
     }
     if (used->input_tokens != 0 || used->output_tokens != 0 || used->cost_microusd != 0) {
         fputs(" · ", stdout);
@@ -378,11 +354,11 @@ static void put_other(struct transcript *transcript, const annal_event *event)
         annal_slice what = readable(transcript, event, tell->member, tell->other);
         printf("**%s**", tell->name);
         fputs(what.len > 0 ? ": " : "", stdout);
-        page_inline(what, OTHER_CHARS);
+        put_inline(what, OTHER_CHARS);
         fputs("\n\n", stdout);
     } else if (transcript->export->full) {
         printf("*event %" PRIu64 "* `%.*s` ", event->seq, ANNAL_FMT(event->type));
-        page_code(page_without_base64(event->data, &transcript->hold), SIZE_MAX - 1);
+        put_code(page_without_base64(event->data, &transcript->hold), SIZE_MAX - 1);
         fputs("\n\n", stdout);
     } else if (!is_in_head(event)) {
         transcript->left_out++;

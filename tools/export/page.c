@@ -3,14 +3,15 @@
 
 #include "journal/base/json_walk.h"
 #include "tools/cli/must.h"
-#include "tools/cli/out.h"
 #include "tools/cli/visible.h"
+#include "tools/show/event_facts.h"
 #include "tools/show/excerpt.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
-enum { FENCE_LEAST = 3, SPAN_BYTES_MAX = 4096 };
+enum { FENCE_LEAST = 3, SPAN_BYTES_MAX = 4096, NAME_CHARS = 80, OTHER_CHARS = 200 };
 /* shortest text that counts as base64, in a data URL and elsewhere */
 enum { URL_BYTES_MIN = 16, ENCODED_BYTES_MIN = 512 };
 
@@ -18,7 +19,7 @@ enum { URL_BYTES_MIN = 16, ENCODED_BYTES_MIN = 512 };
 
 static bool is_base64(char c)
 {
-    return isalnum((unsigned char)c) || (c != '\0' && strchr("+/=-_", c) != NULL);
+    return isalnum((unsigned char)c) || c == '+' || c == '/' || c == '=' || c == '-' || c == '_';
 }
 
 /* Return whether a run of characters of base64 is base64: a data URL, or a long text that is
@@ -56,6 +57,11 @@ annal_slice page_without_base64(annal_slice raw, struct buf *hold)
     return annal__buf_slice(hold);
 }
 
+static void put_byte(struct buf *out, char c)
+{
+    must_append(out, &c, 1);
+}
+
 /* ---- One line ---- */
 
 static size_t longest_run(annal_slice text, char of)
@@ -68,10 +74,10 @@ static size_t longest_run(annal_slice text, char of)
     return longest;
 }
 
-static void put_times(char c, size_t times)
+static void put_times(struct buf *out, char c, size_t times)
 {
     while (times-- > 0)
-        fputc(c, stdout);
+        put_byte(out, c);
 }
 
 /* Replace control characters by visible ones, because CommonMark, HTML and editors change or drop
@@ -120,37 +126,38 @@ static bool must_escape(annal_slice line, size_t at)
     }
 }
 
-void page_inline(annal_slice raw, size_t chars)
+void page_inline(struct buf *out, annal_slice raw, size_t chars)
 {
     struct buf line = {0};
     take_excerpt(&line, raw, chars);
+    must_reserve(out, line.len * 2);
     for (size_t i = 0; i < line.len; i++) {
         if (must_escape(annal__buf_slice(&line), i))
-            fputc('\\', stdout);
-        fputc(line.ptr[i], stdout);
+            out->ptr[out->len++] = '\\';
+        out->ptr[out->len++] = line.ptr[i];
     }
     annal__buf_done(&line);
 }
 
-/* Print a code span. If the text begins or ends with a backtick or a space, it gets a space at each
- * end, which CommonMark removes. */
-static void put_span(annal_slice text)
+/* Append a code span. A text with a backtick or a space at one end has a space at both ends, which
+ * CommonMark removes. */
+static void put_span(struct buf *out, annal_slice text)
 {
     size_t ticks = longest_run(text, '`') + 1;
     bool spaced = text.len == 0 || text.ptr[0] == '`' || text.ptr[0] == ' ' ||
                   text.ptr[text.len - 1] == '`' || text.ptr[text.len - 1] == ' ';
-    put_times('`', ticks);
-    fputs(spaced ? " " : "", stdout);
-    out_slice(text);
-    fputs(spaced ? " " : "", stdout);
-    put_times('`', ticks);
+    put_times(out, '`', ticks);
+    must_append_text(out, spaced ? " " : "");
+    must_append_slice(out, text);
+    must_append_text(out, spaced ? " " : "");
+    put_times(out, '`', ticks);
 }
 
-void page_code(annal_slice raw, size_t chars)
+void page_code(struct buf *out, annal_slice raw, size_t chars)
 {
     struct buf line = {0};
     take_excerpt(&line, raw, chars);
-    put_span(annal__buf_slice(&line));
+    put_span(out, annal__buf_slice(&line));
     annal__buf_done(&line);
 }
 
@@ -208,63 +215,63 @@ static bool cut_line(struct buf *line)
     return true;
 }
 
-uint64_t page_fence(annal_slice raw, int lines_max)
+uint64_t page_fence(struct buf *out, annal_slice raw, int lines_max)
 {
     struct letters letters = excerpt_letters_of(raw);
     struct buf line = {0};
     uint64_t lines = 0, cut = 0;
     size_t ticks = fence_for(letters);
-    put_times('`', ticks);
-    fputs("text\n", stdout);
+    put_times(out, '`', ticks);
+    must_append_text(out, "text\n");
     while (next_line(&letters, &line)) {
         bool told = lines_max == 0 || lines++ < (uint64_t)lines_max;
         cut += !told || (lines_max > 0 && cut_line(&line)) ? 1 : 0;
         if (!told)
             continue;
-        out_slice(annal__buf_slice(&line));
-        fputc('\n', stdout);
+        must_append_slice(out, annal__buf_slice(&line));
+        put_byte(out, '\n');
     }
-    put_times('`', ticks);
-    fputc('\n', stdout);
+    put_times(out, '`', ticks);
+    put_byte(out, '\n');
     annal__buf_done(&line);
     return cut;
 }
 
-static void put_member(annal_slice name, annal_slice value)
+static void put_member(struct buf *out, annal_slice name, annal_slice value)
 {
     struct letters letters = excerpt_letters_of(value);
     struct buf line = {0};
     bool many =
         value.len > 0 && value.ptr[0] == '"' && memmem(value.ptr, value.len, "\\n", 2) != NULL;
     take_excerpt(&line, name, 100);
-    out_slice(annal__buf_slice(&line));
-    fputs(many ? ":\n" : ":", stdout);
+    must_append_slice(out, annal__buf_slice(&line));
+    must_append_text(out, many ? ":\n" : ":");
     while (next_line(&letters, &line)) {
-        fputs(many ? "    " : " ", stdout);
-        out_slice(annal__buf_slice(&line));
-        fputs(many ? "\n" : "", stdout);
+        must_append_text(out, many ? "    " : " ");
+        must_append_slice(out, annal__buf_slice(&line));
+        must_append_text(out, many ? "\n" : "");
     }
-    fputs(many ? "" : "\n", stdout);
+    must_append_text(out, many ? "" : "\n");
     annal__buf_done(&line);
 }
 
-void page_members(annal_slice raw)
+void page_members(struct buf *out, annal_slice raw)
 {
     struct json_walk walk;
     annal_slice name, value;
     if (raw.len == 0 || raw.ptr[0] != '{' || !annal__json_walk_object(&walk, raw)) {
-        (void)page_fence(raw, 0);
+        (void)page_fence(out, raw, 0);
         return;
     }
     /* The fence must be longer than each run of backticks within it; every run in a name or value
      * is also a run in the whole text. */
     size_t ticks = fence_for((struct letters){raw.ptr, raw.ptr + raw.len, true});
-    put_times('`', ticks);
-    fputs("text\n", stdout);
+    put_times(out, '`', ticks);
+    must_append_text(out, "text\n");
     while (annal__json_walk_next(&walk, &name, &value))
-        put_member(name, value);
-    put_times('`', ticks);
-    fputc('\n', stdout);
+        put_member(out, name, value);
+    put_times(out, '`', ticks);
+    put_byte(out, '\n');
 }
 
 /* ---- Quotes ---- */
@@ -330,36 +337,49 @@ static annal_slice heading_of(annal_slice line)
                : text;
 }
 
-static void put_prose_line(annal_slice line)
+/* Return whether a character may have a meaning in Markdown. */
+static bool is_mark(char c)
+{
+    return c == '`' || c == '\\' || c == '<' || c == '&' || c == '[' || c == ']' || c == '~' ||
+           c == '#';
+}
+
+static void put_prose_line(struct buf *out, annal_slice line)
 {
     size_t at = 0;
     annal_slice heading = heading_of(line);
     if (heading.len > 0) {
-        fputs("**", stdout);
-        put_prose_line(heading);
-        fputs("**", stdout);
+        must_append_text(out, "**");
+        put_prose_line(out, heading);
+        must_append_text(out, "**");
         return;
     }
     while (at < line.len && line.ptr[at] == ' ')
-        fputc(line.ptr[at++], stdout);
+        put_byte(out, line.ptr[at++]);
     if (at < line.len && (line.ptr[at] == '>' || line.ptr[at] == '=' || is_underline(line)))
-        fputc('\\', stdout);
+        put_byte(out, '\\');
     while (at < line.len) {
+        size_t from = at;
+        while (at < line.len && !is_mark(line.ptr[at]))
+            at++;
+        must_append(out, line.ptr + from, at - from);
+        if (at == line.len)
+            break;
         char c = line.ptr[at];
         if (c == '`') {
             size_t ticks = run_at(line, at), end = closing_run(line, at + ticks, ticks);
             if (end < line.len) {
-                out_slice((annal_slice){line.ptr + at, end + ticks - at});
+                must_append_slice(out, (annal_slice){line.ptr + at, end + ticks - at});
                 at = end + ticks;
                 continue;
             }
             for (; ticks > 0; ticks--, at++)
-                fputs("\\`", stdout);
+                must_append_text(out, "\\`");
             continue;
         }
-        if (strchr("\\<&[]~", c) != NULL || (c == '#' && begins_heading(line, at)))
-            fputc('\\', stdout);
-        fputc(c, stdout);
+        if (c != '#' || begins_heading(line, at))
+            put_byte(out, '\\');
+        put_byte(out, c);
         at++;
     }
 }
@@ -387,8 +407,8 @@ static bool is_blank(annal_slice text)
     return true;
 }
 
-/* Print the name of the language after a fence, such as "c" or "python". */
-static void put_language(annal_slice info)
+/* Append the name of the language after a fence, such as "c" or "python". */
+static void put_language(struct buf *out, annal_slice info)
 {
     size_t at = 0, len = 0;
     while (at < info.len && info.ptr[at] == ' ')
@@ -400,19 +420,18 @@ static void put_language(annal_slice info)
             break;
         len++;
     }
-    out_slice((annal_slice){info.ptr + at, len});
+    must_append_slice(out, (annal_slice){info.ptr + at, len});
 }
 
-/* Print the lines of a fence, up to its end line or the end of the text, in a new fence. */
-static void put_fenced(struct letters *letters, struct buf *line, char mark, size_t least,
-                       size_t indent, size_t ticks)
+/* Append a fenced block of a message, of which `line` is the first line, in a new fence. */
+static void put_fenced(struct buf *out, struct letters *letters, struct buf *line, size_t ticks)
 {
-    size_t at;
-    annal_slice opening = annal__buf_slice(line);
-    fputs(">\n> ", stdout);
-    put_times('`', ticks);
-    put_language((annal_slice){opening.ptr + indent + least, opening.len - indent - least});
-    fputc('\n', stdout);
+    size_t at, indent, least = fence_of(annal__buf_slice(line), &indent);
+    char mark = line->ptr[indent];
+    must_append_text(out, ">\n> ");
+    put_times(out, '`', ticks);
+    put_language(out, (annal_slice){line->ptr + indent + least, line->len - indent - least});
+    put_byte(out, '\n');
     while (next_line(letters, line)) {
         annal_slice text = annal__buf_slice(line);
         size_t run = fence_of(text, &at);
@@ -422,16 +441,16 @@ static void put_fenced(struct letters *letters, struct buf *line, char mark, siz
         size_t skip = 0;
         while (skip < indent && skip < text.len && text.ptr[skip] == ' ')
             skip++;
-        fputs("> ", stdout);
-        out_slice((annal_slice){text.ptr + skip, text.len - skip});
-        fputc('\n', stdout);
+        must_append_text(out, "> ");
+        must_append_slice(out, (annal_slice){text.ptr + skip, text.len - skip});
+        put_byte(out, '\n');
     }
-    fputs("> ", stdout);
-    put_times('`', ticks);
-    fputs("\n>\n", stdout);
+    must_append_text(out, "> ");
+    put_times(out, '`', ticks);
+    must_append_text(out, "\n>\n");
 }
 
-void page_quote(annal_slice raw)
+void page_quote(struct buf *out, annal_slice raw)
 {
     struct letters letters = excerpt_letters_of(raw);
     struct buf line = {0};
@@ -444,13 +463,84 @@ void page_quote(annal_slice raw)
          * fence, but has a code span. */
         if (run > 0 && (text.ptr[indent] == '~' ||
                         memchr(text.ptr + indent + run, '`', text.len - indent - run) == NULL)) {
-            put_fenced(&letters, &line, text.ptr[indent], run, indent, ticks);
+            put_fenced(out, &letters, &line, ticks);
             continue;
         }
-        fputs(is_blank(text) ? ">" : "> ", stdout);
-        put_prose_line(text);
-        fputc('\n', stdout);
+        must_append_text(out, is_blank(text) ? ">" : "> ");
+        put_prose_line(out, text);
+        put_byte(out, '\n');
     }
-    fputc('\n', stdout);
+    put_byte(out, '\n');
     annal__buf_done(&line);
+}
+
+/* ---- Contents of messages, and results ---- */
+
+static void put_media(struct buf *out, annal_slice type)
+{
+    must_append_text(out, "*");
+    page_inline(out, type, NAME_CHARS);
+    must_append_text(out, ", not shown*\n\n");
+}
+
+static void put_part(struct buf *out, annal_slice part)
+{
+    annal_slice text = event_block_text(part), type;
+    bool thought = event_block_is_thought(part);
+    if (event_block_is_empty(part))
+        return;
+    if (thought)
+        must_append_text(out, "<details><summary>Thinking</summary>\n\n");
+    if (excerpt_is_text(text)) {
+        page_quote(out, text);
+    } else if (event_block_is_media(part, &type)) {
+        put_media(out, type);
+    } else {
+        must_append_text(out, "**Other**: ");
+        /* a value in a form that only the agent's program understands: print it as code */
+        page_code(out, part, OTHER_CHARS);
+        must_append_text(out, "\n\n");
+    }
+    if (thought)
+        must_append_text(out, "</details>\n\n");
+}
+
+void page_content(struct buf *out, annal_slice content)
+{
+    struct json_walk walk;
+    annal_slice part;
+    if (content.len > 0 && content.ptr[0] == '[' && annal__json_walk_array(&walk, content)) {
+        while (annal__json_walk_item(&walk, &part))
+            put_part(out, part);
+    } else if (content.len > 0) {
+        put_part(out, content);
+    }
+}
+
+static void put_text(struct buf *out, annal_slice raw, int lines_max, annal_slice hint)
+{
+    uint64_t cut = page_fence(out, raw, lines_max);
+    if (cut > 0)
+        must_printf(out, "\n*%" PRIu64 " line%s cut: %.*s*\n", cut, cut == 1 ? "" : "s",
+                    ANNAL_FMT(hint));
+    put_byte(out, '\n');
+}
+
+void page_output(struct buf *out, annal_slice output, int lines_max, annal_slice hint)
+{
+    struct json_walk walk;
+    annal_slice part, type;
+    if (output.len == 0)
+        return;
+    if (output.ptr[0] != '[' || !annal__json_walk_array(&walk, output)) {
+        put_text(out, output, lines_max, hint);
+        return;
+    }
+    while (annal__json_walk_item(&walk, &part)) {
+        annal_slice text = part.ptr[0] == '{' ? annal__json_member(part, "text") : part;
+        if (event_block_is_media(part, &type))
+            put_media(out, type);
+        else
+            put_text(out, excerpt_is_text(text) ? text : part, lines_max, hint);
+    }
 }

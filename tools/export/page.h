@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints Markdown on stdout that shows text literally.
+ * Makes Markdown that shows text literally.
  *
  * The text is from events, that is, from models, tools and files. Nothing in it may end or begin a
  * block, or become a heading, a link, an image or HTML by itself, in any reader of CommonMark:
@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-/* Values are raw JSON: of a string its text is printed, other values are printed unchanged. */
+/* Values are raw JSON: of a string its text is used, other values are used unchanged. */
 
 /*
  * Return the value with a note in the place of each text in base64, which no reader of a page can
@@ -31,24 +31,31 @@
  */
 annal_slice page_without_base64(annal_slice raw, struct buf *hold);
 
-/* Print a value on one line, escaped, and cut after this many characters. */
-void page_inline(annal_slice raw, size_t chars);
+/* Append a value on one line, escaped, and cut after this many characters. */
+void page_inline(struct buf *out, annal_slice raw, size_t chars);
 
 /* As page_inline(), but as a code span. */
-void page_code(annal_slice raw, size_t chars);
+void page_code(struct buf *out, annal_slice raw, size_t chars);
 
-/* Print a value as a quote. */
-void page_quote(annal_slice raw);
+/* Append a value as a quote. */
+void page_quote(struct buf *out, annal_slice raw);
 
 /*
- * Print a value as a fenced block: its first lines_max lines (0: all), each cut after
+ * Append a value as a fenced block: its first lines_max lines (0: all), each cut after
  * PAGE_LINE_BYTES. Returns the number of lines that were left out or cut.
  */
 #define PAGE_LINE_BYTES 2000
-uint64_t page_fence(annal_slice raw, int lines_max);
+uint64_t page_fence(struct buf *out, annal_slice raw, int lines_max);
 
-/* Print the members of an object as a fenced block of "name: value"; a text of several lines is
+/* Append the members of an object as a fenced block of "name: value"; a text of several lines is
  * indented below its name. */
-void page_members(annal_slice raw);
+void page_members(struct buf *out, annal_slice raw);
+
+/* Append the blocks of a message: texts and thoughts as quotes, a note for each picture. */
+void page_content(struct buf *out, annal_slice content);
+
+/* Append a result: a text, an array of blocks, or a value in the form of the tool. lines_max as for
+ * page_fence(); a note after what was cut ends with the hint. */
+void page_output(struct buf *out, annal_slice output, int lines_max, annal_slice hint);
 
 #endif

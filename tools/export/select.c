@@ -1,24 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports a session with a SELECT: the rows of its one column are printed one after the other. The
- * parameters are ?1, the session; ?2, the seq of the last event; ?3, whether to export the tree. */
+/*
+ * Exports a session with the SELECT of a format: the rows of its one column are printed one after
+ * the other. The parameters are ?1, the session; ?2, the seq of the last event; ?3, whether to
+ * export the tree; ?4, whether to cut nothing.
+ */
+#include "index/sys/sql_functions.h"
 #include "journal/base/json_halves.h"
+#include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/export/export.h"
 #include "tools/show/values.h"
 
-/* Print a row. Halves of surrogate pairs become U+FFFD, because strict readers of JSON refuse
+#include <string.h>
+
+struct printing {
+    struct buf text;
+    bool json; /* whether the head of the format says "-- output: json" */
+    bool any;  /* whether a row was printed */
+};
+
+/* Print a row. In JSON, halves of surrogate pairs become U+FFFD, because strict readers refuse
  * them. */
 static int print_row(void *arg, const annal_row *row)
 {
-    struct buf *text = arg;
-    annal__buf_clear(text);
-    if (row->values[0].kind == ANNAL_VALUE_TEXT)
+    struct printing *printing = arg;
+    printing->any = true;
+    if (row->values[0].kind == ANNAL_VALUE_TEXT && !printing->json)
+        out_slice(row->values[0].bytes);
+    if (row->values[0].kind == ANNAL_VALUE_TEXT && printing->json) {
+        struct buf *text = &printing->text;
+        annal__buf_clear(text);
         must_append_slice(text, row->values[0].bytes);
-    annal__json_text_mend_halves(text->ptr, text->len);
-    (void)annal__json_mend_halves(text->ptr, text->len, true);
-    out_slice(annal__buf_slice(text));
+        annal__json_text_mend_halves(text->ptr, text->len);
+        (void)annal__json_mend_halves(text->ptr, text->len, true);
+        out_slice(annal__buf_slice(text));
+    }
     return out_wanted() ? 0 : ANNAL_END;
 }
 
@@ -26,27 +44,26 @@ int select_export(struct export *export)
 {
     annal_error err = {0};
     annal_lag lag = {0};
-    struct buf text = {0};
+    struct printing printing = {.json = strstr(export->sql, "\n-- output: json\n") != NULL};
     const annal_value params[] = {text_value(export->session),
                                   integer_value((int64_t) export->last_seq),
-                                  integer_value(export->tree)};
+                                  integer_value(export->tree), integer_value(export->full)};
     const annal_sql_options options = {
-        .params = params, .param_count = 3, .out_lag = &lag, .damages = true};
+        .params = params, .param_count = 4, .out_lag = &lag, .damages = true};
     int exit_status =
         export->index == NULL ? catch_up_open(export->store, NULL, &export->index) : EXIT_DONE;
     if (exit_status != EXIT_DONE)
         return exit_status;
-    annal_status status =
-        annal_sql(export->index, annal_slice_of(export->sql), &options, print_row, &text, &err);
-    bool printed = text.ptr != NULL;
-    annal__buf_done(&text);
-    if (status < 0)
-        return fail_error(&err);
+    uint64_t damages = annal__store_damages_said(export->store);
+    annal_status status = annal__view_select(export->index, annal_slice_of(export->sql), &options,
+                                             select_functions, print_row, &printing, &err);
+    export->damaged = export->damaged || annal__store_damages_said(export->store) > damages;
+    annal__buf_done(&printing.text);
+    if (status < 0) /* the same SELECT would fail for every session */
+        return fail_error(&err) == EXIT_STORAGE ? EXIT_STORAGE : EXIT_USAGE;
     catch_up_say_lag(&lag);
-    if (!printed)
-        return fail_refused(
-            "export: session '%.*s' has no messages and no calls, so it is left out",
-            ANNAL_FMT(export->session));
-    putchar('\n');
+    if (!printing.any)
+        return fail_refused("export: session '%.*s' has %s, so it is left out",
+                            ANNAL_FMT(export->session), export->nothing);
     return lag.bytes > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

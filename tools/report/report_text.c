@@ -76,6 +76,7 @@ static int print_table(const struct report_section *section, enum out_format for
 
 void report_markdown(const struct report_section *section)
 {
+    struct buf cell = {0};
     int count = report_columns(section);
     printf("## %s\n\n", section->title);
     if (section->count == 0) {
@@ -97,12 +98,15 @@ void report_markdown(const struct report_section *section)
             if (section->columns[i].title == NULL)
                 continue;
             fputs("| ", stdout);
-            page_inline(annal_slice_of(section->rows[row].shown[i]), 160);
+            annal__buf_clear(&cell);
+            page_inline(&cell, annal_slice_of(section->rows[row].shown[i]), 160);
+            out_slice(annal__buf_slice(&cell));
             fputc(' ', stdout);
         }
         fputs("|\n", stdout);
     }
     fputc('\n', stdout);
+    annal__buf_done(&cell);
 }
 
 /* ---- The report ---- */

@@ -3,12 +3,13 @@
 """golden.py COMMAND DATA [--write]
 
 Imports the logs of each kind below DATA, and the events of golden.jsonl, and exports every session in each format of
-text, the first also as a page. Each export has the SHA-256 that golden.txt lists; --write writes that list.
+text. Each export has the SHA-256 that golden.txt lists; --write writes that list.
 """
-import hashlib, os, pathlib, re, shutil, sqlite3, subprocess, sys, tempfile
+import concurrent.futures, hashlib, os, pathlib, re, shutil, sqlite3, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).parent
-FORMATS = {"markdown": [], "full": ["--full"], "otlp": [], "atif": ["--tree"], "html": []}
+FORMATS = {"markdown": [], "otlp": [], "atif": ["--tree"]}
+MORE = {**FORMATS, "full": ["--full"], "html": []}  # of golden.jsonl
 
 
 def run(*words):
@@ -40,11 +41,11 @@ def normal(out, directory, name):
     return text
 
 
-def exports(command, directory, store):
+def exports(command, directory, store, formats):
     """Each export of a store: its name and its text."""
     select = "SELECT id FROM sessions ORDER BY id"
     ids = run(command, "sql", select, "--store", store, "--format", "csv").stdout.decode().splitlines()[1:]
-    for name, options in FORMATS.items():
+    for name, options in formats.items():
         words = [command, "export", "--store", store, "--format", "markdown" if name == "full" else name, *options]
         if name == "html":
             for session in ids[:1]:
@@ -54,33 +55,41 @@ def exports(command, directory, store):
 
 
 def at(command, directory, store, session, last):
-    for seq in range(1, last, 5):
+    for seq in range(1, last, 7):
         for name in ("markdown", "otlp"):
             words = [command, "export", session, "--store", store, "--format", name, "--at", str(seq)]
             yield f"{name} {session} to {seq}", normal(run(*words).stdout, directory, name)
 
 
+def imported(command, data, directory, kind):
+    store = str(directory / ("store." + kind))
+    copy(data, kind, directory)
+    run(command, "import", "auto", str(directory / kind), "--store", store)
+    return [(kind, *each) for each in exports(command, directory, store, FORMATS)]
+
+
+def appended(command, directory):
+    store = str(directory / "store.golden")
+    sessions = {}
+    for line in (HERE / "golden.jsonl").read_text().splitlines():
+        session, event = line.split(" ", 1)
+        sessions[session] = sessions.get(session, "") + event + "\n"
+    for session, events in sessions.items():
+        subprocess.run([command, "append", session, "--store", store], input=events.encode(), check=True,
+                       stdout=subprocess.DEVNULL)
+        for each in at(command, directory, store, session, events.count("\n")):
+            yield ("golden", *each)
+    for each in exports(command, directory, store, MORE):
+        yield ("golden", *each)
+
+
 def main():
     command, data = sys.argv[1], pathlib.Path(sys.argv[2])
     directory = pathlib.Path(tempfile.mkdtemp())
-    lines = []
     kinds = sorted(path.name for path in data.iterdir() if path.name not in ("copies", "recall"))
-    for kind in kinds + ["golden"]:
-        store = str(directory / ("store." + kind))
-        if kind == "golden":
-            sessions = {}
-            for line in (HERE / "golden.jsonl").read_text().splitlines():
-                session, event = line.split(" ", 1)
-                sessions[session] = sessions.get(session, "") + event + "\n"
-            for session, events in sessions.items():
-                subprocess.run([command, "append", session, "--store", store], input=events.encode(), check=True,
-                               stdout=subprocess.DEVNULL)
-            lines += [(kind, *each) for session, events in sessions.items()
-                      for each in at(command, directory, store, session, events.count("\n"))]
-        else:
-            copy(data, kind, directory)
-            run(command, "import", "auto", str(directory / kind), "--store", store)
-        lines += [(kind, *each) for each in exports(command, directory, store)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        lines = sum(pool.map(lambda kind: imported(command, data, directory, kind), kinds), [])
+    lines += appended(command, directory)
     shutil.rmtree(directory)
     listed = "".join(f"{hashlib.sha256(text.encode()).hexdigest()} {kind} {name} {len(text.encode())}\n"
                      for kind, name, text in lines)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal export --format atif: trajectories, and what an import of them gives back. */
+/* annal export --format atif, and FILE.sql: trajectories, and what an import of them gives back. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
+#include "tools/cli/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,71 @@ START_TEST(a_session_without_a_message_has_no_trajectory)
 }
 END_TEST
 
+START_TEST(a_result_of_texts_and_values_is_an_observation)
+{
+    DONE_WITH(&cli,
+              "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"A\"}}\n"
+              "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":[\"a text\",7,"
+              "{\"type\":\"image\"}]}}\n",
+              "append", "s1");
+    DONE(&cli, "export", "s1", "--format", "atif");
+    ASSERT_OUT("\"content\":\"[\\\"a text\\\",7,{\\\"type\\\":\\\"image\\\"}]\"");
+}
+END_TEST
+
+/* ---- Formats of a user ---- */
+
+static const char *write_format(const char *sql)
+{
+    const char *path = tmpdir_path(&cli.dir, "mine.sql");
+    file_write(path, sql, strlen(sql));
+    return path;
+}
+
+START_TEST(a_file_with_a_select_is_a_format)
+{
+    const char *path = write_format(
+        "-- exporter mine\n"
+        "SELECT '# ' || md_line(json_quote(?1), 9) || ' ' || ?2 || ?3 || ?4 || char(10)\n"
+        "UNION ALL\n"
+        "SELECT CASE WHEN type = 'tool.called' THEN md_members(data -> '$.input') "
+        "|| md_code(data -> '$.n', 5) || char(10) || md_output(data -> '$.output', 1, 'HINT') "
+        "WHEN content_empty(data -> '$.content') THEN seq || char(10) "
+        "ELSE md_content(data -> '$.content') END\n"
+        "FROM history WHERE session_id = ?1 AND seq <= ?2");
+    DONE_WITH(&cli,
+              "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"a <b>\"}}\n"
+              "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":[]}}\n"
+              "{\"type\":\"tool.called\",\"data\":{\"input\":{\"x\":1},\"n\":\"`\",\"output\":"
+              "\"1\\n2\\n3\"}}\n{\"type\":\"x.y\",\"data\":4}\n",
+              "append", "s_1");
+    DONE(&cli, "export", "s_1", "--format", path, "--at", "3", "--full");
+    ck_assert_str_eq(cli.out,
+                     "# s_1 301\n> a \\<b>\n\n2\n```text\nx: 1\n```\n`` ` ``\n```text\n1\n```"
+                     "\n\n*2 lines cut: HINT*\n\n");
+    DONE(&cli, "export", "s_1", "--format", path, "--at", "1", "--tree");
+    ck_assert_str_eq(cli.out, "# s_1 110\n> a \\<b>\n\n");
+}
+END_TEST
+
+START_TEST(a_format_that_writes_nothing_or_is_wrong_is_reported)
+{
+    DONE_WITH(&cli, "{\"type\":\"a.b\",\"data\":1}\n", "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a.b\",\"data\":1}\n", "append", "s2");
+    CLI(&cli, NULL, "export", "s2", "--format", write_format("SELECT 1 WHERE ?1 = 's1'"));
+    cli_assert_refused(&cli, EXIT_REFUSED,
+                       "session 's2' has nothing that the format writes, so it is left out");
+    CLI(&cli, NULL, "export", "--format", write_format("SELECT load_extension('x')"));
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+    ck_assert_str_eq(cli.err, "annal: the function load_extension is not allowed in a statement "
+                              "that only reads\n");
+    CLI(&cli, NULL, "export", "--format", "no/such.sql");
+    cli_assert_refused(&cli, EXIT_REFUSED, "read the format 'no/such.sql': No such file");
+    CLI(&cli, NULL, "export", "--format", ".sql");
+    cli_assert_refused(&cli, EXIT_USAGE, "atif or FILE.sql, not '.sql'");
+}
+END_TEST
+
 START_TEST(a_trajectory_has_no_half_characters_and_keeps_a_result_without_a_call)
 {
     DONE_WITH(
@@ -90,5 +156,8 @@ Suite *suite_atif(void)
     tcase_add_test(tc, a_session_without_a_message_has_no_trajectory);
     tcase_add_test(tc, a_trajectory_has_no_half_characters_and_keeps_a_result_without_a_call);
     tcase_add_test(tc, the_tree_of_a_session_is_one_document);
+    tcase_add_test(tc, a_result_of_texts_and_values_is_an_observation);
+    tcase_add_test(tc, a_file_with_a_select_is_a_format);
+    tcase_add_test(tc, a_format_that_writes_nothing_or_is_wrong_is_reported);
     return suite;
 }
