@@ -69,14 +69,18 @@ static void sql_said(sqlite3_context *context, int count, sqlite3_value **values
     (void)count;
     annal_slice session = {(const char *)sqlite3_value_text(values[0]),
                            (size_t)sqlite3_value_bytes(values[0])};
-    if (session.ptr == NULL ||
+    if (session.ptr == NULL)
+        return;
+    annal_status status =
         annal__event_read_at(said->store, session, (uint64_t)sqlite3_value_int64(values[1]),
                              (uint64_t)sqlite3_value_int64(values[2]),
-                             (uint64_t)sqlite3_value_int64(values[3]), &said->buffer, &event,
-                             NULL) != ANNAL_OK)
+                             (uint64_t)sqlite3_value_int64(values[3]), &said->buffer, &event, NULL);
+    if (status != ANNAL_OK && status != ANNAL_ERR_NOMEM)
         return;
     said->text.len = 0;
-    if (annal__search_text(said->store, session, &event, &said->text) < 0)
+    if (status >= 0)
+        status = annal__search_text(said->store, session, &event, &said->text);
+    if (status < 0)
         sqlite3_result_error_nomem(context);
     else
         sqlite3_result_text64(context, said->text.len == 0 ? "" : said->text.ptr, said->text.len,

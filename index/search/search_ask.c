@@ -27,16 +27,24 @@ struct listing {
 
 /* ---- The expression ---- */
 
+annal_status annal__search_ask_quote(struct buf *out, annal_slice text)
+{
+    annal_status status = annal__buf_append(out, "\"", 1);
+    for (size_t i = 0; status >= 0 && i < text.len; i++)
+        status = text.ptr[i] == '"'    ? annal__buf_append(out, "\"\"", 2)
+                 : text.ptr[i] == '\0' ? annal__buf_append(out, " ", 1)
+                                       : annal__buf_append(out, text.ptr + i, 1);
+    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+}
+
 /* Append a word or phrase in quotes, followed by * if its last word is a prefix. */
 static annal_status put_word(struct buf *out, annal_slice word, bool is_short)
 {
     bool any_rest = is_short || (word.len > 0 && word.ptr[word.len - 1] == '*');
-    annal_status status = annal__buf_printf(out, "%s\"", out->len > 0 ? " " : "");
-    for (size_t i = 0; status >= 0 && i < word.len; i++)
-        status = word.ptr[i] == '"'    ? annal__buf_append(out, "\"\"", 2)
-                 : word.ptr[i] == '\0' ? annal__buf_append(out, " ", 1)
-                                       : annal__buf_append(out, word.ptr + i, 1);
-    return status < 0 ? status : annal__buf_printf(out, any_rest ? "\"*" : "\"");
+    annal_status status = out->len > 0 ? annal__buf_append(out, " ", 1) : ANNAL_OK;
+    if (status >= 0)
+        status = annal__search_ask_quote(out, word);
+    return status >= 0 && any_rest ? annal__buf_append(out, "*", 1) : status;
 }
 
 static annal_status put_expression(struct asking *asking, annal_error *err)
@@ -48,7 +56,9 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count;
          i++) {
         struct search_words words = annal__search_words_count(options->words[i]);
-        if (words.count > 0) /* leave out a text without a word, which would match nothing */
+        if (words.rc != SQLITE_OK)
+            status = ANNAL_ERR_NOMEM;
+        else if (words.count > 0) /* leave out a text without a word, which would match nothing */
             status = put_word(&asking->expression, options->words[i], words.is_short);
     }
     if (status < 0)
@@ -98,26 +108,30 @@ static annal_status put_hits(struct buf *sql, const struct asking *asking)
                                          "LIMIT ?6");
 }
 
-static void bind(sqlite3_stmt *stmt, int at, annal_slice text)
+/* Bind a text unless *rc is an error, and set *rc. */
+static void bind(sqlite3_stmt *stmt, int at, annal_slice text, int *rc)
 {
-    sqlite3_bind_text64(stmt, at, text.len == 0 ? "" : text.ptr, text.len, SQLITE_TRANSIENT,
-                        SQLITE_UTF8);
+    if (*rc == SQLITE_OK)
+        *rc = sqlite3_bind_text64(stmt, at, text.len == 0 ? "" : text.ptr, text.len,
+                                  SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-void annal__search_ask_bind(sqlite3_stmt *stmt, const annal_search_options *options,
-                            annal_slice expression, uint64_t limit)
+int annal__search_ask_bind(sqlite3_stmt *stmt, const annal_search_options *options,
+                           annal_slice expression, uint64_t limit)
 {
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     annal_time_format(options->since_us, since);
     annal_time_format(options->until_us, until);
-    bind(stmt, 1, expression);
-    bind(stmt, 2, options->role);
-    bind(stmt, 3, options->tool);
-    bind(stmt, 4, annal_slice_of(since));
-    bind(stmt, 5, annal_slice_of(until));
+    int rc = SQLITE_OK;
+    bind(stmt, 1, expression, &rc);
+    bind(stmt, 2, options->role, &rc);
+    bind(stmt, 3, options->tool, &rc);
+    bind(stmt, 4, annal_slice_of(since), &rc);
+    bind(stmt, 5, annal_slice_of(until), &rc);
     sqlite3_bind_int64(stmt, 6, limit == 0 || limit > INT64_MAX ? -1 : (sqlite3_int64)limit);
     for (size_t i = 0; i < options->type_count; i++)
-        bind(stmt, (int)i + 7, options->types[i]);
+        bind(stmt, (int)i + 7, options->types[i], &rc);
+    return rc;
 }
 
 annal_status annal__search_ask_snippets(struct asking *asking, annal_slice expression,
@@ -131,13 +145,15 @@ annal_status annal__search_ask_snippets(struct asking *asking, annal_slice expre
                                             &asking->snippet, err);
     if (status < 0)
         return status;
-    bind(asking->snippet, 1, expression);
-    bind(asking->snippet, 3,
-         annal_slice_of(options->mark_begin == NULL ? "" : options->mark_begin));
-    bind(asking->snippet, 4, annal_slice_of(options->mark_end == NULL ? "" : options->mark_end));
+    int rc = SQLITE_OK;
+    bind(asking->snippet, 1, expression, &rc);
+    bind(asking->snippet, 3, annal_slice_of(options->mark_begin == NULL ? "" : options->mark_begin),
+         &rc);
+    bind(asking->snippet, 4, annal_slice_of(options->mark_end == NULL ? "" : options->mark_end),
+         &rc);
     sqlite3_bind_int(asking->snippet, 5,
                      words > SNIPPET_WORDS_MAX ? SNIPPET_WORDS_MAX : (int)words);
-    return ANNAL_OK;
+    return rc == SQLITE_OK ? ANNAL_OK : annal__search_ask_fail(asking, rc, err);
 }
 
 static annal_status prepare_hits(struct asking *asking, annal_error *err)
@@ -153,9 +169,9 @@ static annal_status prepare_hits(struct asking *asking, annal_error *err)
     annal__buf_done(&sql);
     if (status >= 0)
         status = annal__search_ask_snippets(asking, expression, err);
-    if (status >= 0)
-        annal__search_ask_bind(asking->hits, options, expression, options->limit);
-    return status;
+    int rc = status >= 0 ? annal__search_ask_bind(asking->hits, options, expression, options->limit)
+                         : SQLITE_OK;
+    return rc == SQLITE_OK ? status : annal__search_ask_fail(asking, rc, err);
 }
 
 /* ---- Answering ---- */

@@ -27,6 +27,9 @@ struct asking {
     bool begun;
 };
 
+/* Append a text as a string of FTS5's expressions, in quotes. */
+annal_status annal__search_ask_quote(struct buf *out, annal_slice text);
+
 /* Run a search: bring search.db up to date, open it, and call answer; again if search.db is
  * damaged and can be rebuilt. */
 annal_status annal__search_ask(struct asking *asking, annal_lag *out_lag, annal_error *err);
@@ -36,9 +39,10 @@ annal_status annal__search_ask(struct asking *asking, annal_lag *out_lag, annal_
  * role, ?3 tool, ?4 since, ?5 until, types from ?7 on.
  */
 annal_status annal__search_ask_conditions(struct buf *sql, const annal_search_options *options);
-/* Bind these parameters, and ?1 and ?6: the expression and the limit. */
-void annal__search_ask_bind(sqlite3_stmt *stmt, const annal_search_options *options,
-                            annal_slice expression, uint64_t limit);
+/* Bind these parameters, and ?1 and ?6: the expression and the limit. Returns a result code of
+ * SQLite. */
+int annal__search_ask_bind(sqlite3_stmt *stmt, const annal_search_options *options,
+                           annal_slice expression, uint64_t limit);
 
 /* Prepare asking->snippet for an expression. */
 annal_status annal__search_ask_snippets(struct asking *asking, annal_slice expression,

@@ -29,26 +29,30 @@ struct search_forms {
     sqlite3_stmt *next; /* first word of the texts that is not smaller than ?1 */
     fts5_tokenizer porter;
     Fts5Tokenizer *stemmer;
+    annal_error *err; /* of the search */
 };
 
 annal_status annal__search_forms_new(sqlite3 *db, struct search_forms **out_forms, annal_error *err)
 {
     const char *inner[] = {"ascii"};
     struct search_forms *forms = annal__zalloc(sizeof *forms);
-    fts5_api *api = annal__search_fts5(db);
+    fts5_api *api = NULL;
     void *context = NULL;
     if (forms == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "prepare a search: out of memory");
-    annal_status status = annal__db_exec(
-        db, "CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'said', 'instance')", err);
+    annal_status status = annal__search_fts5(db, &api, err);
+    if (status >= 0)
+        status = annal__db_exec(
+            db, "CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'said', 'instance')", err);
     if (status >= 0)
         status = annal__db_prepare(db, "SELECT term FROM temp.words WHERE term >= ?1 LIMIT 1",
                                    &forms->next, err);
-    /* without a stemmer, words have no other forms */
-    if (status >= 0 && api != NULL &&
-        api->xFindTokenizer(api, "porter", &context, &forms->porter) == SQLITE_OK &&
-        forms->porter.xCreate(context, inner, 1, &forms->stemmer) != SQLITE_OK)
+    if (status >= 0 && (api->xFindTokenizer(api, "porter", &context, &forms->porter) != SQLITE_OK ||
+                        forms->porter.xCreate(context, inner, 1, &forms->stemmer) != SQLITE_OK)) {
         forms->stemmer = NULL;
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare a search: out of memory");
+    }
+    forms->err = err;
     if (status < 0) {
         annal__search_forms_free(forms);
         return status;
@@ -116,7 +120,7 @@ int annal__search_forms_of_stem(struct search_forms *forms, annal_slice word, se
         "",      "e",      "s",    "es",    "ed", "d", "ing", "ings", "er", "ers",  "ion",  "ions",
         "ation", "ations", "ment", "ments", "ly", "y", "ies", "ied",  "al", "able", "ness", "ful"};
     int rc = fn(arg, word);
-    if (rc != 0 || forms->stemmer == NULL || !has_stem(word))
+    if (rc != 0 || !has_stem(word))
         return rc;
     struct form stem = stem_of(forms, word);
     if (stem.len < 2)
@@ -143,15 +147,25 @@ int annal__search_forms_of_stem(struct search_forms *forms, annal_slice word, se
 
 /* ---- Words of the texts ---- */
 
-/* Find the first word that is not smaller than `from`. Returns false after the last word. */
-static bool find_next(struct search_forms *forms, annal_slice from, annal_slice *out)
+/* Find the first word that is not smaller than `from`. Returns a result code of SQLite: SQLITE_DONE
+ * after the last word. */
+static int find_next(struct search_forms *forms, annal_slice from, annal_slice *out)
 {
     sqlite3_reset(forms->next);
     annal__db_bind_text(forms->next, 1, from);
-    if (sqlite3_step(forms->next) != SQLITE_ROW)
-        return false;
-    *out = annal__db_column(forms->next, 0);
-    return true;
+    int rc = sqlite3_step(forms->next);
+    if (rc == SQLITE_ROW)
+        *out = annal__db_column(forms->next, 0);
+    return rc;
+}
+
+/* Return the status after the search for a word ended with a result code. */
+static int ended(struct search_forms *forms, int rc)
+{
+    return rc == SQLITE_ROW || rc == SQLITE_DONE
+               ? ANNAL_OK
+               : annal__db_fail(forms->err, sqlite3_db_handle(forms->next), rc,
+                                "cannot read the words of the search index");
 }
 
 int annal__search_forms_of_begin(struct search_forms *forms, annal_slice begin, size_t most,
@@ -159,9 +173,11 @@ int annal__search_forms_of_begin(struct search_forms *forms, annal_slice begin, 
 {
     struct buf from = {0};
     annal_slice word;
-    int rc = annal__buf_append_slice(&from, begin) < 0;
+    int rc = annal__buf_append_slice(&from, begin);
+    int step = SQLITE_ROW;
     for (size_t i = 0; i < most && rc == 0; i++) {
-        if (!find_next(forms, annal__buf_slice(&from), &word) || word.len < begin.len ||
+        step = find_next(forms, annal__buf_slice(&from), &word);
+        if (step != SQLITE_ROW || word.len < begin.len ||
             memcmp(word.ptr, begin.ptr, begin.len) != 0)
             break;
         rc = fn(arg, word);
@@ -171,6 +187,8 @@ int annal__search_forms_of_begin(struct search_forms *forms, annal_slice begin, 
             (annal__buf_append_slice(&from, word) < 0 || annal__buf_append(&from, "\1", 1) < 0))
             rc = ANNAL_ERR_NOMEM;
     }
+    if (rc == 0)
+        rc = ended(forms, step);
     sqlite3_reset(forms->next);
     annal__buf_done(&from);
     return rc;
@@ -223,7 +241,7 @@ int annal__search_forms_of_error(struct search_forms *forms, annal_slice word, s
     struct errors errors = {0};
     struct form found = {.len = 0};
     annal_slice next;
-    int rc = 0;
+    int rc = 0, step = SQLITE_ROW;
     if (word.len < LETTER_MIN || word.len > SEARCH_FORM_MAX)
         return 0;
     errors.words = annal__zalloc((word.len + 1) * 2 * sizeof LETTERS * sizeof *errors.words);
@@ -238,7 +256,8 @@ int annal__search_forms_of_error(struct search_forms *forms, annal_slice word, s
             continue;
         if (compare_forms(form, &found) > 0) {
             steps++;
-            if (!find_next(forms, (annal_slice){form->bytes, form->len}, &next))
+            step = find_next(forms, (annal_slice){form->bytes, form->len}, &next);
+            if (step != SQLITE_ROW)
                 break;
             found.len = 0;
             if (!put(&found, next)) /* it is longer than any of these */
@@ -248,6 +267,8 @@ int annal__search_forms_of_error(struct search_forms *forms, annal_slice word, s
             !annal__slice_same(word, (annal_slice){form->bytes, form->len}))
             rc = fn(arg, (annal_slice){form->bytes, form->len});
     }
+    if (rc == 0)
+        rc = ended(forms, step);
     sqlite3_reset(forms->next);
     annal__free(errors.words);
     return rc;

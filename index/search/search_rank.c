@@ -108,15 +108,11 @@ static annal_status fail_memory(annal_error *err)
     return annal__fail(err, ANNAL_ERR_NOMEM, "run a search: out of memory");
 }
 
-/* Append text in the quotes of FTS5. */
+/* Append an alternative to an expression. */
 static annal_status put_quoted(struct buf *out, annal_slice text)
 {
-    annal_status status = annal__buf_printf(out, out->len > 0 ? " OR \"" : "\"");
-    for (size_t i = 0; status >= 0 && i < text.len; i++)
-        status = text.ptr[i] == '"'    ? annal__buf_append(out, "\"\"", 2)
-                 : text.ptr[i] == '\0' ? annal__buf_append(out, " ", 1)
-                                       : annal__buf_append(out, text.ptr + i, 1);
-    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+    annal_status status = out->len > 0 ? annal__buf_append(out, " OR ", 4) : ANNAL_OK;
+    return status < 0 ? status : annal__search_ask_quote(out, text);
 }
 
 /* Add a term, unless there is one with this text. *out_term may become NULL. */
@@ -175,8 +171,8 @@ static annal_status add_name(struct ranking *ranking, annal_slice text, struct t
     struct term *term = NULL;
     struct tokens again = {.ranking = ranking, .adds = true};
     if (tokens->count + tokens->part_count > 1) {
-        (void)annal__search_words_split(text, take_token, &again);
-        tokens->status = again.status;
+        int rc = annal__search_words_split(text, take_token, &again);
+        tokens->status = rc == SQLITE_OK ? again.status : ANNAL_ERR_NOMEM;
     }
     annal__buf_done(&again.plain);
     annal__buf_done(&again.parts);
@@ -201,8 +197,8 @@ static annal_status add_word(struct ranking *ranking, annal_slice text)
     struct search_words words = annal__search_words_count(text);
     bool begins = words.is_short || (text.len > 0 && text.ptr[text.len - 1] == '*');
     annal_status status = ANNAL_OK;
-    (void)annal__search_words_split(text, take_token, &tokens);
-    status = tokens.status;
+    int rc = annal__search_words_split(text, take_token, &tokens);
+    status = rc == SQLITE_OK && words.rc == SQLITE_OK ? tokens.status : ANNAL_ERR_NOMEM;
     if (status >= 0 && tokens.count == 1 && (tokens.part_count < 2 || begins))
         status = add_term(ranking, begins ? TERM_BEGIN : TERM_WORD, annal__buf_slice(&tokens.plain),
                           &term);
@@ -338,7 +334,10 @@ static annal_status mark_preferred(struct ranking *ranking, annal_error *err)
         ranking->asking->db, "SELECT number FROM sessions WHERE session_id = ?1", &stmt, err);
     for (size_t i = 0; status >= 0 && i < options->preferred_count; i++) {
         annal__db_bind_text(stmt, 1, options->preferred[i]);
-        if (sqlite3_step(stmt) == SQLITE_ROW) {
+        int rc = sqlite3_step(stmt);
+        if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+            status = annal__search_ask_fail(ranking->asking, rc, err);
+        if (rc == SQLITE_ROW) {
             int64_t number = sqlite3_column_int64(stmt, 0);
             struct ranked *ranked = bsearch(&number, ranking->sessions, ranking->session_count,
                                             sizeof *ranked, compare_numbers);
@@ -422,16 +421,17 @@ static annal_status read_list(struct ranking *ranking, struct term *term, annal_
     if (room == 0)
         return ANNAL_OK;
     sqlite3_reset(ranking->list);
-    annal__search_ask_bind(ranking->list, options, expression, room);
-    while ((rc = annal__bound_step(&asking->bound, ranking->list)) == SQLITE_ROW) {
+    int bound = annal__search_ask_bind(ranking->list, options, expression, room);
+    while (bound == SQLITE_OK &&
+           (rc = annal__bound_step(&asking->bound, ranking->list)) == SQLITE_ROW) {
         int64_t id = sqlite3_column_int64(ranking->list, 0);
         rows++;
         if (all_kinds || search_id_kind(id) != SEARCH_BOOKKEEPING)
             ranking->ids[count++] = id;
     }
     sqlite3_reset(ranking->list);
-    if (rc != SQLITE_DONE)
-        return annal__search_ask_fail(asking, rc, ranking->err);
+    if (bound != SQLITE_OK || rc != SQLITE_DONE)
+        return annal__search_ask_fail(asking, bound != SQLITE_OK ? bound : rc, ranking->err);
     term->rows += rows;
     asking->index->search.rows_read += rows;
     term->is_cut = term->is_cut || rows == room;
@@ -478,7 +478,8 @@ static annal_status read_word(struct ranking *ranking, struct term *term)
     reading.is_error = true;
     if (rc >= 0 && term->count == 0 && term->kind == TERM_WORD)
         rc = annal__search_forms_of_error(ranking->forms, word, read_form, &reading);
-    return (annal_status)rc;
+    /* the messages of all other failures are written where they occur */
+    return rc == ANNAL_ERR_NOMEM ? fail_memory(ranking->err) : (annal_status)rc;
 }
 
 /* Whether FTS5 can find a phrase in limited time (rule 4). */
@@ -504,7 +505,9 @@ static annal_status read_phrase(struct ranking *ranking, struct term *term)
 {
     struct bounding bounding = {.ranking = ranking};
     size_t rows;
-    (void)annal__search_words_split(annal__buf_slice(&term->text), look_up_token, &bounding);
+    if (annal__search_words_split(annal__buf_slice(&term->text), look_up_token, &bounding) !=
+        SQLITE_OK)
+        return fail_memory(ranking->err);
     return bounding.is_bounded
                ? read_list(ranking, term, annal__buf_slice(&term->expression), &rows)
                : ANNAL_OK;

@@ -413,7 +413,7 @@ struct search_words annal__search_words_count(annal_slice text)
 {
     struct search_words words = {0};
     struct tokenizer tokenizer = {.fn = count_token, .arg = &words, .is_question = true};
-    (void)tokenize(&tokenizer, text.ptr, text.len > INT32_MAX ? INT32_MAX : (int)text.len);
+    words.rc = tokenize(&tokenizer, text.ptr, text.len > INT32_MAX ? INT32_MAX : (int)text.len);
     return words;
 }
 
@@ -448,24 +448,32 @@ static int run_tokenizer(Fts5Tokenizer *fts, void *arg, int flags, const char *t
     return tokenize(&tokenizer, text, len);
 }
 
-fts5_api *annal__search_fts5(sqlite3 *db)
+annal_status annal__search_fts5(sqlite3 *db, fts5_api **out_api, annal_error *err)
 {
-    fts5_api *api = NULL;
     sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(db, "SELECT fts5(?1)", -1, &stmt, NULL) == SQLITE_OK) {
-        sqlite3_bind_pointer(stmt, 1, &api, "fts5_api_ptr", NULL);
-        (void)sqlite3_step(stmt);
+    *out_api = NULL;
+    int rc = sqlite3_prepare_v2(db, "SELECT fts5(?1)", -1, &stmt, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_pointer(stmt, 1, out_api, "fts5_api_ptr", NULL);
+        rc = sqlite3_step(stmt);
     }
+    if ((rc & 0xff) == SQLITE_NOMEM)
+        (void)!annal__db_fail(err, db, rc, "prepare a search");
     sqlite3_finalize(stmt);
-    return api;
+    if ((rc & 0xff) == SQLITE_NOMEM)
+        return ANNAL_ERR_NOMEM;
+    return *out_api != NULL
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
 }
 
 annal_status annal__search_words_add(sqlite3 *db, annal_error *err)
 {
     fts5_tokenizer words = {create_tokenizer, delete_tokenizer, run_tokenizer};
-    fts5_api *api = annal__search_fts5(db);
-    if (api == NULL)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
+    fts5_api *api;
+    annal_status status = annal__search_fts5(db, &api, err);
+    if (status < 0)
+        return status;
     int rc = api->xCreateTokenizer(api, "annal_words", NULL, &words, NULL);
     return rc == SQLITE_OK ? ANNAL_OK
                            : annal__db_fail(err, db, rc, "cannot add the SQL functions of search");

@@ -12,6 +12,7 @@
 annal_status annal__search_words_add(sqlite3 *db, annal_error *err);
 
 struct search_words {
+    int rc;       /* a result code of SQLite: SQLITE_NOMEM if they could not be counted */
     size_t count; /* number of tokens */
     /* whether the last token is a single letter of a script without spaces, which must be searched
      * as a prefix */
@@ -30,9 +31,9 @@ typedef int (*search_word_fn)(void *arg, int flags, const char *token, int len, 
 int annal__search_words_split(annal_slice text, search_word_fn fn, void *arg);
 
 /*
- * Return FTS5's interface, as in "Extending FTS5" of SQLite's manual; NULL if this SQLite has no
- * FTS5.
+ * Find FTS5's interface, as in "Extending FTS5" of SQLite's manual. ANNAL_ERR_UNSUPPORTED: this
+ * SQLite has no FTS5.
  */
-fts5_api *annal__search_fts5(sqlite3 *db);
+annal_status annal__search_fts5(sqlite3 *db, fts5_api **out_api, annal_error *err);
 
 #endif

@@ -204,9 +204,10 @@ static void sql_snippet(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_c
 
 annal_status annal__snippet_add(sqlite3 *db, annal_error *err)
 {
-    fts5_api *api = annal__search_fts5(db);
-    if (api == NULL)
-        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
+    fts5_api *api;
+    annal_status status = annal__search_fts5(db, &api, err);
+    if (status < 0)
+        return status;
     int rc = api->xCreateFunction(api, "annal_snippet", NULL, sql_snippet, NULL);
     return rc == SQLITE_OK ? ANNAL_OK
                            : annal__db_fail(err, db, rc, "cannot add the SQL functions of search");

@@ -217,6 +217,59 @@ START_TEST(any_call_of_the_index_may_fail)
 }
 END_TEST
 
+/* ---- Search ---- */
+
+static int count_found(void *arg, const annal_search_session *found)
+{
+    *(uint64_t *)arg += found->events;
+    return 0;
+}
+
+/* An answer is complete, or a failure: never empty because memory ran out. */
+static void find(struct life *life, annal_index *index, const annal_slice *words, size_t count)
+{
+    const annal_catch_up_options catch_up = {.timeout_ms = limit_ms(1000)};
+    const annal_slice preferred[] = {ANNAL_SLICE("b")};
+    const annal_search_options options = {.words = words,
+                                          .word_count = count,
+                                          .preferred = preferred,
+                                          .preferred_count = 1,
+                                          .catch_up = &catch_up};
+    annal_error err = {0};
+    annal_lag lag = {0};
+    uint64_t events = 0;
+    annal_status status = annal_search_sessions(index, &options, count_found, &events, &lag, &err);
+    ck_failure(life, status, &err, "search");
+    ck_fault(status < 0 || lag.bytes > 0 || was_denied(life) || events == 4,
+             "%" PRIu64 " events are found", events);
+}
+
+static void live_search(struct life *life)
+{
+    /* the words of four events */
+    const annal_slice begins[] = {ANNAL_SLICE("h*"), ANNAL_SLICE("o*"), ANNAL_SLICE("v*"),
+                                  ANNAL_SLICE("c*")};
+    const annal_store_options options = {.create = true};
+    if (!open_store(life, &options))
+        return;
+    annal_index *index = open_index(life);
+    if (index != NULL)
+        find(life, index, begins, sizeof begins / sizeof *begins);
+    annal_index_close(index);
+    close_store(life);
+}
+
+START_TEST(any_call_of_a_search_may_fail)
+{
+    static const struct scene scene = {.name = "search",
+                                       .sources = 1u << FROM_HEAP | 1u << FROM_SQLITE_HEAP,
+                                       .runs = 40,
+                                       .build = build_store,
+                                       .live = live_search};
+    fail_everywhere(&scene);
+}
+END_TEST
+
 /* ---- Packs ---- */
 
 static const char counts_pack[] =
@@ -629,6 +682,7 @@ Suite *suite_faults_index(void)
     TCase *tests = suite_case(suite, "index", NULL, NULL);
     tcase_set_timeout(tests, 1200);
     tcase_add_test(tests, any_call_of_the_index_may_fail);
+    tcase_add_test(tests, any_call_of_a_search_may_fail);
     tcase_add_test(tests, any_call_of_packs_may_fail);
     tcase_add_test(tests, any_call_of_guarded_appends_may_fail);
     tcase_add_test(tests, any_call_of_a_replay_may_fail);
