@@ -423,11 +423,11 @@ static int event_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int
     int rc = read_line(events);
     if (rc != SQLITE_OK)
         return rc;
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016" PRIx64, events->event.h);
-    annal_slice text = column == EVENT_ID     ? events->event.id
-                       : column == EVENT_DATA ? events->event.data
-                                              : annal_slice_of(hash);
+    char hash[17] = "";
+    annal_slice text = column == EVENT_ID ? events->event.id : events->event.data;
+    if (column == EVENT_HASH)
+        text = (annal_slice){hash,
+                             (size_t)snprintf(hash, sizeof hash, "%016" PRIx64, events->event.h)};
     if (!events->damaged && text.len > 0)
         sqlite3_result_text64(context, text.ptr, text.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     return SQLITE_OK;
