@@ -3,10 +3,10 @@
 
 #include "index/sys/search_fill.h"
 #include "journal/base/alloc.h"
+#include "journal/base/thread.h"
 #include "tools/cli/progress.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #define EVENTS  20000 /* number of events for which search.db is filled before the import ends */
 #define DRAW_MS 100
@@ -32,7 +32,7 @@ struct search_fill *search_fill_new(annal_index *index)
         return NULL;
     fill->index = index;
     if (pthread_mutex_init(&fill->lock, NULL) == 0) {
-        if (pthread_cond_init(&fill->moved, NULL) == 0)
+        if (annal__thread_cond_init(&fill->moved) == 0)
             return fill;
         pthread_mutex_destroy(&fill->lock);
     }
@@ -75,7 +75,7 @@ static void *work(void *arg)
 static void start(struct search_fill *fill)
 {
     if (!fill->is_started)
-        fill->is_started = pthread_create(&fill->thread, NULL, work, fill) == 0;
+        fill->is_started = annal__thread_start(&fill->thread, work, fill) == 0;
 }
 
 void search_fill_note(struct search_fill *fill, uint64_t events)
@@ -110,14 +110,9 @@ static void wait_for_end(struct search_fill *fill)
     progress_begin(&line, "search index", 0);
     pthread_mutex_lock(&fill->lock);
     while (!fill->is_done) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += DRAW_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
         line.total = fill->progress.bytes_total;
         progress_set(&line, fill->progress.bytes_done, NULL);
-        (void)pthread_cond_timedwait(&fill->moved, &fill->lock, &until);
+        annal__thread_cond_wait_us(&fill->moved, &fill->lock, DRAW_MS * 1000);
     }
     pthread_mutex_unlock(&fill->lock);
     progress_hide(&line);
