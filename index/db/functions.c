@@ -24,11 +24,12 @@
  *     annal_said(data)       annal_title() of what the user said, if data belongs to a message
  *                            of the user; else NULL
  *
- * Further functions are in periods.h (times in the reader's zone), vectors.c (vectors) and
- * statistics.h (aggregates).
+ * Further functions are in periods.h (times in the reader's zone), message.c (errors), vectors.c
+ * (vectors) and statistics.h (aggregates).
  */
 #include "index/db/functions.h"
 
+#include "index/db/message.h"
 #include "index/db/periods.h"
 #include "index/db/statistics.h"
 #include "index/db/title.h"
@@ -197,6 +198,8 @@ int annal__functions_add(sqlite3 *db)
         rc = annal__periods_add(db);
     if (rc == SQLITE_OK)
         rc = annal__title_add(db);
+    if (rc == SQLITE_OK)
+        rc = annal__message_add(db);
     if (rc == SQLITE_OK)
         rc = annal__statistics_add(db);
     return rc == SQLITE_OK ? annal__vectors_add(db) : rc;
