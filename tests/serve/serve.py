@@ -735,6 +735,13 @@ def test_search_leads_to_the_event():
         exact = server.get("/search?q=table+tides&order=events")
         assert len(exact["hits"]) == 5 and exact["sessions"] == []
         server.get("/search?q=", status=400)
+        server.annal("append", "u", text='{"type":"session.created","data":{"agent_id":"codex","model":"m7","status":'
+                     '"paused","working_directory":"/w/u","title":"A table of sand"}}\n')
+        for query in ("agent=codex", "model=m7", "status=paused", "dir=/w/u", "agent=codex&session=u"):
+            found = server.get(f"/search?q=table&{query}")
+            assert [session["session"] for session in found["sessions"]] == ["u"], query
+        for query in ("agent=nobody", "status=ended", "dir=/w/v", "agent=codex&session=t"):
+            assert server.get(f"/search?q=table&{query}") == {"hits": [], "sessions": [], "behind_bytes": 0}, query
 
 
 def test_planted_sql_changes_no_answer():

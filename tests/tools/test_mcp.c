@@ -625,13 +625,17 @@ START_TEST(verbs_are_tools_on_demand_and_take_no_options_from_arguments)
             TOOL("2", "sql", "\"sql\":\"DELETE FROM sessions\"")
                 TOOL("3", "verify", "\"session\":\"tides-1\"")
                     TOOL("4", "verify", "\"session\":\"--replay\"") TOOL("5", "usage", "")
-                        TOOL("6", "diff", "\"session\":\"tides-1\",\"a\":\"1\",\"b\":\"3\""));
+                        TOOL("6", "diff", "\"session\":\"tides-1\",\"a\":\"1\",\"b\":\"3\"")
+                            TOOL("7", "fix", "\"error\":\"--json\"")
+                                TOOL("8", "how", "\"task\":\"walrus\""));
     HAS(0, "{\"n\":2}");
     HAS(1, "\"isError\":true");
     HAS(2, "\"findings\":0");
     HAS(3, "\"isError\":true");
     HAS(4, "\"section\":\"total\"");
     HAS(5, "\"change\":");
+    HAS(6, "no call failed with this error");
+    HAS(7, "no turn about this");
     DONE_WITH(&cli, REQUEST("1", "tools/list", "") TOOL("2", "sql", "\"sql\":\"SELECT 1\""), "mcp");
     LACKS(0, "\"name\":\"sql\"");
     HAS(1, "-32602");

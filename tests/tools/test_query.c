@@ -81,7 +81,7 @@ END_TEST
 START_TEST(a_search_prints_events_with_the_words_marked)
 {
     begin();
-    CLI(&cli, NULL, "search", "--status");
+    CLI(&cli, NULL, "search", "--info");
     assert_out("search is on; the first search reads all journals\n");
     CLI(&cli, NULL, "search", "mend", "gate", "--events");
     assert_out("old  seq 1  2026-01-06T07:00:00.000000Z  session.created\n"

@@ -60,7 +60,7 @@ struct command {
 };
 
 extern const struct command cmd_append, cmd_cat, cmd_checkpoint, cmd_convert, cmd_delete, cmd_diff,
-    cmd_fork, cmd_help, cmd_import, cmd_ls, cmd_query, cmd_reindex, cmd_search;
+    cmd_fork, cmd_help, cmd_import, cmd_ls, cmd_query, cmd_reindex, cmd_search, cmd_fix, cmd_how;
 extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_report, cmd_schema, cmd_serve,
     cmd_show, cmd_sql, cmd_stats, cmd_tail, cmd_watch;
 extern const struct command cmd_prune, cmd_vacuum, cmd_verify, cmd_version;

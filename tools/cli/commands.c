@@ -6,14 +6,15 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-    &cmd_append,  &cmd_import,     &cmd_watch,   &cmd_export, &cmd_handoff,
-    &cmd_cat,     &cmd_ls,         &cmd_show,    &cmd_query,  &cmd_sql,
-    &cmd_schema,  &cmd_search,     &cmd_blame,   &cmd_log,    &cmd_replay,
-    &cmd_diff,    &cmd_tail,       &cmd_serve,   &cmd_mcp,    &cmd_acp,
-    &cmd_stats,   &cmd_report,     &cmd_verify,  &cmd_repair, &cmd_doctor,
-    &cmd_reindex, &cmd_checkpoint, &cmd_vacuum,  &cmd_backup, &cmd_restore,
-    &cmd_prune,   &cmd_convert,    &cmd_fork,    &cmd_pull,   &cmd_push,
-    &cmd_delete,  &cmd_help,       &cmd_version, NULL};
+    &cmd_append, &cmd_import,  &cmd_watch,   &cmd_export,     &cmd_handoff,
+    &cmd_cat,    &cmd_ls,      &cmd_show,    &cmd_query,      &cmd_sql,
+    &cmd_schema, &cmd_search,  &cmd_fix,     &cmd_how,        &cmd_blame,
+    &cmd_log,    &cmd_replay,  &cmd_diff,    &cmd_tail,       &cmd_serve,
+    &cmd_mcp,    &cmd_acp,     &cmd_stats,   &cmd_report,     &cmd_verify,
+    &cmd_repair, &cmd_doctor,  &cmd_reindex, &cmd_checkpoint, &cmd_vacuum,
+    &cmd_backup, &cmd_restore, &cmd_prune,   &cmd_convert,    &cmd_fork,
+    &cmd_pull,   &cmd_push,    &cmd_delete,  &cmd_help,       &cmd_version,
+    NULL};
 
 const struct command *command_find(const char *name)
 {

@@ -32,10 +32,9 @@ struct search {
     annal_store *store;
     annal_index *index;
     annal_search_options options;
-    annal_slice *words, *sessions, *types;
-    bool of_events; /* whether events are listed, not sessions */
-    /* sessions of --agent, --model and --project; `sessions` refers to its names */
-    struct session_list of_agent;
+    annal_slice *words, *types;
+    bool of_events;            /* whether events are listed, not sessions */
+    struct session_ids chosen; /* sessions of --session, --agent, --model, --project, --status */
     /* sessions of the working directory, which weigh more */
     struct session_list here;
     annal_slice *preferred;
@@ -414,8 +413,8 @@ static int take_count(void *arg, const annal_row *row)
 /* Append the options that restrict the search, for example: ; restricted by --role, --since */
 static void put_filters(const struct args *args, struct buf *out)
 {
-    static const char *const names[] = {"session", "agent", "model", "project", "role",
-                                        "tool",    "type",  "since", "until"};
+    static const char *const names[] = {"session", "agent", "model", "project", "status",
+                                        "role",    "tool",  "type",  "since",   "until"};
     size_t before = out->len;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (args_has(args, names[i]))
@@ -542,7 +541,7 @@ static int keep(struct search *search)
     annal_error err = {0};
     if (args_has(args, "rebuild"))
         return rebuild(search);
-    if (!args_has(args, "status") &&
+    if (!args_has(args, "info") &&
         annal_search_switch(search->index, args_has(args, "on"), &err) < 0)
         return fail_error(&err);
     return tell(search);
@@ -550,40 +549,14 @@ static int keep(struct search *search)
 
 static int is_about_keeping(const struct args *args, bool *out)
 {
-    static const char *const names[] = {"on", "off", "rebuild", "status"};
+    static const char *const names[] = {"on", "off", "rebuild", "info"};
     int given = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         given += args_has(args, names[i]);
     *out = given > 0;
     if (given > 1 || (given == 1 && (args->operand_count > 0 || args->value_count > 1)))
-        return fail_usage("--on, --off, --rebuild and --status take no other option and no words");
+        return fail_usage("--on, --off, --rebuild and --info take no other option and no words");
     return 0;
-}
-
-/* Restrict the search to sessions of the agent, the model and the project. Return the exit
- * status. */
-static int choose_sessions(struct search *search)
-{
-    char project[PROJECT_BYTES];
-    const struct session_match match = {
-        .agent = args_get(search->args, "agent"),
-        .model = args_get(search->args, "model"),
-        .project = session_project(args_get(search->args, "project"), project)};
-    struct session_list *list = &search->of_agent;
-    if (match.agent == NULL && match.model == NULL && match.project == NULL)
-        return 0;
-    for (size_t i = 0; i < search->options.session_count; i++)
-        sessions_add(list, search->sessions[i], 0);
-    int exit_status = sessions_match(search->index, &match, list);
-    annal_slice *ids = annal__realloc_array(search->sessions, list->count + 1, sizeof *ids);
-    if (ids == NULL)
-        return fail_storage("search the sessions: out of memory");
-    for (size_t i = 0; i < list->count; i++)
-        ids[i] = annal_slice_of(list->names[i].id);
-    search->sessions = ids;
-    search->options.sessions = ids;
-    search->options.session_count = list->count;
-    return exit_status;
 }
 
 static int run(const struct args *args)
@@ -596,24 +569,21 @@ static int run(const struct args *args)
         exit_status = read_options(&search);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &search.store);
-    fields_list(args, "session", &search.sessions, &search.options.session_count);
-    search.options.sessions = search.sessions;
     if (exit_status == 0 && !keeps)
         exit_status = catch_up_open(search.store, NULL, &search.index);
     else if (exit_status == 0 && annal_index_open(search.store, NULL, &search.index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !keeps)
-        exit_status = choose_sessions(&search);
+        exit_status = session_ids_restrict(&search.chosen, search.index, args, &search.options);
     if (exit_status == 0 && !keeps && !search.of_events)
         prefer_here(&search);
     if (exit_status == 0)
         exit_status = keeps ? keep(&search) : ask(&search);
     annal_index_close(search.index);
     annal__free(search.words);
-    annal__free(search.sessions);
     annal__free(search.types);
     annal__free(search.preferred);
-    sessions_done(&search.of_agent);
+    session_ids_done(&search.chosen);
     sessions_done(&search.here);
     annal__buf_done(&search.agent);
     annal__buf_done(&search.title);
@@ -628,6 +598,8 @@ static const struct field fields[] = {
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
            "part of the agent's name, or pattern with *, ?, [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "model, in the same way"),
+    OPTION("status", "S", FIELD_TEXT, NULL,
+           "only sessions with this status, such as idle or ended"),
     OPTION("role", "ROLE", FIELD_TEXT, NULL,
            "role of the message: user, assistant, system or tool"),
     OPTION("tool", "NAME", FIELD_TEXT, NULL, "tool of the calls and results"),
@@ -646,7 +618,7 @@ static const struct field fields[] = {
                 .most = CONTEXT_MAX),
     OPTION("match", "EXPR", FIELD_TEXT, NULL,
            "events, by an expression: \"a AND (b OR c*) NOT d\""),
-    FLAG("status", NULL, "progress of the search index of this store"),
+    FLAG("info", NULL, "state and size of the search index of this store"),
     FLAG("rebuild", NULL, "rebuild search.db from the journals"),
     FLAG("off", NULL, "switch search off and remove search.db"),
     FLAG("on", NULL, "switch search on again"),

@@ -179,7 +179,7 @@ static const struct field fields[] = {
     {.option = {.value = "CLIENT", .help = "the client"},
      .kind = FIELD_TEXT,
      .choices = "claude-code|codex|cursor|gemini-cli|opencode|vscode"},
-    FLAG("all", NULL, "also the tools sql, verify, usage and diff"),
+    FLAG("all", NULL, "also the tools sql, verify, usage, diff, fix, how"),
     FLAG("write", NULL, "with install: write it, and keep a backup"),
     FIELDS_END};
 

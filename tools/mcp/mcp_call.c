@@ -214,8 +214,8 @@ static int take_number(void *arg, const annal_row *row)
 
 /* ---- list ---- */
 
-/* Conditions: ?1 to ?7 are the agent, model, project, since, until, a part of the title or id, and
- * the session that asks. */
+/* Conditions: ?1 to ?8 are the agent, model, project, since, until, a part of the title or id, the
+ * session that asks, and the status. */
 #define LEFT_OUT(s, id)                                                                            \
     "(" s ".id = " id " OR substr(" s ".id, 1, length(" id ") + 1) = " id " || '.')"
 #define BY_AGENT   SESSION_FITS("s.agent_id", "?1")
@@ -228,15 +228,15 @@ static int take_number(void *arg, const annal_row *row)
 #define NOT_ASKING " (?7 IS NULL OR NOT " LEFT_OUT("s", "?7") ")"
 #define FITTING                                                                                    \
     SESSION_JOINED " WHERE" BY_AGENT " AND" BY_MODEL " AND" BY_PROJECT " AND" BY_TIME              \
-                   " AND" BY_TITLE " AND" NOT_ASKING
+                   " AND" BY_TITLE " AND" NOT_ASKING " AND (?8 IS NULL OR s.status = ?8)"
 #define ACTIVE SESSION_ACTIVE("s")
 
-/* A page of sessions, ?8 rows from ?9 on: facts, title, id, time of the last event, number of all
+/* A page of sessions, ?9 rows from ?10 on: facts, title, id, time of the last event, number of all
  * sessions. */
 static const char list_sql[] =
     "WITH page AS MATERIALIZED (SELECT s.id, count(*) OVER () AS total" FITTING
     " ORDER BY iif(s.time_from IS '" SESSION_GUESSED "', '', " ACTIVE ") DESC, s.id"
-    " LIMIT ?8 OFFSET ?9)"
+    " LIMIT ?9 OFFSET ?10)"
     " SELECT s.id || '  ' || substr(s.last_activity_at, 1, 16) || 'Z  ' || s.agent_id || ' ' ||"
     " s.model || '  ' || s.events || ' events, ' || s.total_turns || ' turns  ' ||"
     " coalesce(s.working_directory, '') || coalesce((SELECT '  last :' || seq || ' ' || hash"
@@ -244,7 +244,7 @@ static const char list_sql[] =
     " WHERE session_id = s.id)), ''), coalesce(s.title, p.title), s.id, s.last_activity_at, total"
     " FROM page CROSS JOIN sessions s ON s.id = page.id" SESSION_PARENTS;
 
-enum { FILTERS = 7 };
+enum { FILTERS = 8 };
 
 static void read_filters(struct mcp_call *call, annal_value params[FILTERS], const char *title,
                          char bounds[2][ANNAL_TIME_BYTES], const struct time_range *range)
@@ -256,6 +256,7 @@ static void read_filters(struct mcp_call *call, annal_value params[FILTERS], con
     params[4] = time_or_null(range->until_us, bounds[1]);
     params[5] = string_value(title);
     params[6] = string_value(asking(call));
+    params[7] = string_value(argument(call, "status"));
 }
 
 /* Say what was left out, and what is not in the tables yet. */
@@ -310,8 +311,8 @@ static annal_status call_list(struct mcp_call *call)
     if (!read_range(call, &range))
         return call->err.status;
     read_filters(call, params, argument(call, "title"), bounds, &range);
-    params[7] = integer_value((int64_t)number_of(call, "limit", LIST_USUAL));
-    params[8] = integer_value((int64_t)offset);
+    params[FILTERS] = integer_value((int64_t)number_of(call, "limit", LIST_USUAL));
+    params[FILTERS + 1] = integer_value((int64_t)offset);
     mcp_text_put(call->text, QUOTED);
     annal_status status = annal_sql(
         call->mcp->index, ANNAL_SLICE(list_sql),
@@ -416,13 +417,15 @@ static annal_status find_sessions(struct mcp_call *call, annal_slice **out, stru
         status = mcp_open_session(call, annal_slice_of(session), &handle);
     read_filters(call, params, NULL, bounds, &any);
     params[6] = string_value(asks);
-    params[7] = string_value(session == NULL ? NULL : handle.session);
-    bool filters = session != NULL || params[0].bytes.len > 0 || params[2].bytes.len > 0;
-    const annal_sql_options options = {.params = params, .param_count = FILTERS + filters};
+    params[FILTERS] = string_value(session == NULL ? NULL : handle.session);
+    bool filters = session != NULL || params[0].bytes.len > 0 || params[1].bytes.len > 0 ||
+                   params[2].bytes.len > 0 || params[7].bytes.len > 0;
+    const annal_sql_options options = {.params = params,
+                                       .param_count = filters ? FILTERS + 1 : FILTERS - 1};
     if (status >= 0)
         status =
             filters ? annal_sql(call->mcp->index,
-                                ANNAL_SLICE("SELECT s.id" FITTING " AND (?8 IS NULL OR s.id = ?8)"),
+                                ANNAL_SLICE("SELECT s.id" FITTING " AND (?9 IS NULL OR s.id = ?9)"),
                                 &options, add_session, ids, &call->err)
                     : annal_sql(call->mcp->index,
                                 ANNAL_SLICE("SELECT count(*) FROM sessions s WHERE" NOT_ASKING),
@@ -438,8 +441,8 @@ static annal_status find_sessions(struct mcp_call *call, annal_slice **out, stru
     if (status >= 0 && *out_count == 0)
         status =
             annal__fail(&call->err, ANNAL_ERR_NOTFOUND,
-                        filters ? "no session of the store fits agent, project and session: list "
-                                  "shows the sessions"
+                        filters ? "no session of the store fits agent, model, project, status and "
+                                  "session: list shows the sessions"
                                 : "the store has no other session");
     return status;
 }
@@ -531,6 +534,12 @@ static const struct verb {
      {"report", "--json", "--agent=$agent", "--model=$model", "--project=$project",
       "--since=$since", "--until=$until", "--by=$by"}},
     {"diff", {"diff", "--json", "--", "$session", "$a", "$b"}},
+    {"fix",
+     {"fix", "--json", "--agent=$agent", "--project=$project", "--since=$since", "--until=$until",
+      "--", "$error"}},
+    {"how",
+     {"how", "--json", "--agent=$agent", "--project=$project", "--since=$since", "--until=$until",
+      "--", "$task"}},
 };
 
 static annal_status call_verb(struct mcp_call *call, const struct verb *verb)
@@ -652,8 +661,8 @@ static int put_resource(void *arg, const annal_row *row)
 annal_status mcp_call_resources(struct mcp *mcp, uint64_t from, struct mcp_text *out,
                                 uint64_t *out_next, annal_error *err)
 {
-    const annal_value params[FILTERS + 2] = {
-        [7] = integer_value(PAGE + 1), [8] = integer_value((int64_t)from)};
+    const annal_value params[FILTERS + 2] = {[FILTERS] = integer_value(PAGE + 1),
+                                             [FILTERS + 1] = integer_value((int64_t)from)};
     struct resources resources = {.out = out};
     annal_status status =
         annal_sql(mcp->index, ANNAL_SLICE(list_sql),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/base/alloc.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
@@ -50,18 +51,35 @@ static int collect(struct report *report)
     return exit_status != 0 ? exit_status : sessions_add_sub_agents(report->store, &report->list);
 }
 
+/* Keep only the listed sessions that --agent, --model and --project select. */
+static int choose(struct report *report, struct session_match *match)
+{
+    struct session_list *list = &report->list, chosen = {0};
+    struct session_ids ids = {0};
+    annal_slice *named = must_realloc_array(NULL, list->count + 1, sizeof *named);
+    for (size_t i = 0; i < list->count; i++)
+        named[i] = annal_slice_of(list->names[i].id);
+    match->sessions = named;
+    match->session_count = list->count;
+    int exit_status = session_ids_choose(&ids, report->index, match);
+    for (size_t i = 0; i < ids.count; i++)
+        sessions_add(&chosen, ids.ids[i], 0);
+    session_ids_done(&ids);
+    annal__free(named);
+    sessions_done(list);
+    *list = chosen;
+    return exit_status;
+}
+
 /* Set the sessions of the report: those that the user named, and of these only those that --agent,
  * --model and --project select. */
 static int name_sessions(struct report *report)
 {
     char project[PROJECT_BYTES];
-    const struct session_match match = {
-        .agent = args_get(report->args, "agent"),
-        .model = args_get(report->args, "model"),
-        .project = session_project(args_get(report->args, "project"), project)};
+    struct session_match match;
     int exit_status = 0;
-    if (match.agent != NULL || match.model != NULL || match.project != NULL)
-        exit_status = sessions_match(report->index, &match, &report->list);
+    if (session_match_of(report->args, project, &match))
+        exit_status = choose(report, &match);
     else if (report->args->operand_count == 0)
         return 0;
     must_append_text(&report->sessions, "[");

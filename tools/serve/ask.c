@@ -317,6 +317,26 @@ static bool read_search(struct request *request, annal_search_options *options, 
     return true;
 }
 
+/* Restrict the search to the sessions that status, agent, model and dir select. Returns ANNAL_END
+ * if they select no session. */
+static annal_status choose_sessions(struct serve *serve, struct request *request,
+                                    annal_search_options *options, struct session_ids *ids,
+                                    annal_error *err)
+{
+    const struct session_match match = {.status = http_query(request, "status"),
+                                        .agent = http_query(request, "agent"),
+                                        .model = http_query(request, "model"),
+                                        .project = http_query(request, "dir"),
+                                        .sessions = options->sessions,
+                                        .session_count = options->session_count};
+    if (match.status == NULL && match.agent == NULL && match.model == NULL && match.project == NULL)
+        return ANNAL_OK;
+    annal_status status = session_ids_find(ids, serve->index, &match, err);
+    options->sessions = ids->ids;
+    options->session_count = ids->count;
+    return status >= 0 && ids->count == 0 ? ANNAL_END : status;
+}
+
 void ask_search(struct serve *serve, struct request *request)
 {
     annal_slice words[WORDS_MAX], *sessions = NULL, *types = NULL;
@@ -330,11 +350,14 @@ void ask_search(struct serve *serve, struct request *request)
                                     .catch_up = &catch_up,
                                     .limits = {.run_ms = SEARCH_MS}};
     struct hits hits = {.out = &request->answer};
+    struct session_ids ids = {0};
     int order = ORDER_BEST;
     if (read_search(request, &options, &order, &sessions, &types)) {
         annal_lag lag = {0};
-        annal_status status = annal__buf_append(&request->answer, "{\"hits\":[", 9);
-        if (status >= 0)
+        annal_status status = choose_sessions(serve, request, &options, &ids, &err);
+        if (status >= 0 && annal__buf_append(&request->answer, "{\"hits\":[", 9) < 0)
+            status = ANNAL_ERR_NOMEM;
+        if (status == ANNAL_OK)
             status =
                 order == ORDER_BEST
                     ? annal_search_sessions(serve->index, &options, put_session, &hits, &lag, &err)
@@ -348,6 +371,7 @@ void ask_search(struct serve *serve, struct request *request)
         answer_json(request, status, &err);
     }
     annal__buf_done(&hits.sessions);
+    session_ids_done(&ids);
     annal__free(sessions);
     annal__free(types);
 }

@@ -93,7 +93,7 @@ const struct route routes[] = {
     {"GET", API "/watch", RIGHT_READ, QUEUE_SLOW, 0, serve_watch_get, ""},
     {"GET", API "/schema", RIGHT_READ, QUEUE_SLOW, 0, ask_schema, ""},
     {"GET", API "/search", RIGHT_READ, QUEUE_SLOW, 0, ask_search,
-     " q session* type* role tool since until order limit places "},
+     " q session* status agent model dir type* role tool since until order limit places "},
     {"GET", API "/usage", RIGHT_READ, QUEUE_SLOW, 0, ask_usage, " by since until zone "},
     {"POST", API "/sql", RIGHT_READ, QUEUE_SQL, 1 << 20, question_post, " zone "},
     {"GET", API "/openapi.json", RIGHT_READ, QUEUE_QUICK, 0, openapi, ""},

@@ -3,10 +3,11 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/rows.h"
-#include "tools/cli/sessions.h"
 #include "tools/show/values.h"
 
 #include <inttypes.h>
@@ -15,23 +16,66 @@
 
 /* ---- Selecting sessions ---- */
 
-static int keep_session(void *arg, const annal_row *row)
+static int keep_id(void *arg, const annal_row *row)
 {
-    sessions_add(arg, row->values[0].bytes, 0);
-    return 0;
+    struct buf *text = arg;
+    annal_status status = annal__buf_append_slice(text, row->values[0].bytes);
+    return status < 0 ? status : annal__buf_append(text, "", 1);
 }
 
-static void keep_both(struct session_list *kept, const struct session_list *list)
+/* Append the ids of the sessions as a JSON array. */
+static annal_status put_ids(struct buf *out, const struct session_match *match)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < kept->count; i++) {
-        bool in_both = list->count == 0;
-        for (size_t k = 0; k < list->count && !in_both; k++)
-            in_both = strcmp(kept->names[i].id, list->names[k].id) == 0;
-        if (in_both)
-            kept->names[count++] = kept->names[i];
+    annal_status status = annal__buf_append(out, "[", 1);
+    for (size_t i = 0; status >= 0 && i < match->session_count; i++)
+        status = annal__json_put(out, "#?", annal_slice_of(i == 0 ? "" : ","), match->sessions[i]);
+    return status < 0 ? status : annal__buf_append(out, "]", 1);
+}
+
+annal_status session_ids_find(struct session_ids *out, annal_index *index,
+                              const struct session_match *match, annal_error *err)
+{
+    struct buf among = {0};
+    annal_status status = put_ids(&among, match);
+    const annal_value params[] = {
+        string_value(match->agent), string_value(match->model), string_value(match->project),
+        text_or_null(match->session_count > 0 ? annal__buf_slice(&among) : (annal_slice){0}),
+        string_value(match->status)};
+    if (status >= 0)
+        status = annal_sql(
+            index,
+            ANNAL_SLICE("SELECT id FROM sessions AS s WHERE" SESSION_FITS(
+                "agent_id",
+                "?1") " AND" SESSION_FITS("model",
+                                          "?2") " AND" SESSION_OF_PROJECT("s",
+                                                                          "?3") " AND (?4 IS NULL "
+                                                                                "OR id IN (SELECT "
+                                                                                "value FROM "
+                                                                                "json_each(?4)))"
+                                                                                " AND (?5 IS NULL "
+                                                                                "OR status = ?5) "
+                                                                                "ORDER BY id"),
+            &(annal_sql_options){.params = params, .param_count = 5, .as_indexed = true}, keep_id,
+            &out->text, err);
+    for (size_t at = 0; status >= 0 && at < out->text.len;) {
+        annal_slice *id = annal__array_add(&out->ids, &out->count, sizeof *id);
+        if (id == NULL)
+            status = ANNAL_ERR_NOMEM;
+        else
+            *id = annal_slice_of(out->text.ptr + at);
+        at += id == NULL ? 0 : id->len + 1;
     }
-    kept->count = count;
+    annal__buf_done(&among);
+    return status == ANNAL_ERR_NOMEM
+               ? annal__fail(err, status, "choose the sessions: out of memory")
+               : status;
+}
+
+void session_ids_done(struct session_ids *ids)
+{
+    annal__buf_done(&ids->text);
+    annal__free(ids->ids);
+    *ids = (struct session_ids){0};
 }
 
 const char *session_project(const char *given, char room[PROJECT_BYTES])
@@ -51,27 +95,52 @@ const char *session_project(const char *given, char room[PROJECT_BYTES])
     return room;
 }
 
-int sessions_match(annal_index *index, const struct session_match *match, struct session_list *list)
+bool session_match_of(const struct args *args, char room[PROJECT_BYTES], struct session_match *out)
 {
-    struct session_list kept = {0};
+    *out = (struct session_match){.agent = args_get(args, "agent"),
+                                  .model = args_get(args, "model"),
+                                  .status = args_get(args, "status"),
+                                  .project = session_project(args_get(args, "project"), room)};
+    return out->agent != NULL || out->model != NULL || out->status != NULL || out->project != NULL;
+}
+
+int session_ids_choose(struct session_ids *out, annal_index *index,
+                       const struct session_match *match)
+{
     annal_error err = {0};
-    const annal_value params[] = {string_value(match->agent), string_value(match->model),
-                                  string_value(match->project)};
-    annal_status status = annal_sql(
-        index,
-        ANNAL_SLICE(
-            "SELECT id FROM sessions AS s WHERE" SESSION_FITS("agent_id", "?1") " AND" SESSION_FITS(
-                "model", "?2") " AND" SESSION_OF_PROJECT("s", "?3") " ORDER BY id"),
-        &(annal_sql_options){.params = params, .param_count = 3, .as_indexed = true}, keep_session,
-        &kept, &err);
-    keep_both(&kept, list);
-    sessions_done(list);
-    *list = kept;
-    if (status != ANNAL_OK)
-        return status < 0 ? fail_error(&err) : (int)status;
-    return kept.count > 0 ? EXIT_DONE
-                          : fail_refused("no session matches --agent, --model and --project; "
-                                         "'annal ls' lists the sessions");
+    annal_status status = session_ids_find(out, index, match, &err);
+    if (status < 0)
+        return fail_error(&err);
+    return out->count > 0
+               ? EXIT_DONE
+               : fail_refused("no session matches%s%s%s%s%s; 'annal ls' lists the sessions",
+                              match->session_count > 0 ? " the given ids," : "",
+                              match->agent != NULL ? " --agent" : "",
+                              match->model != NULL ? " --model" : "",
+                              match->status != NULL ? " --status" : "",
+                              match->project != NULL ? " --project" : "");
+}
+
+int session_ids_restrict(struct session_ids *out, annal_index *index, const struct args *args,
+                         annal_search_options *options)
+{
+    char project[PROJECT_BYTES];
+    struct session_match match;
+    struct session_ids named = {0};
+    int exit_status = EXIT_DONE;
+    bool is_chosen = session_match_of(args, project, &match);
+    fields_list(args, "session", &named.ids, &named.count);
+    match.sessions = named.ids;
+    match.session_count = named.count;
+    if (is_chosen) {
+        exit_status = session_ids_choose(out, index, &match);
+        session_ids_done(&named);
+    } else {
+        *out = named;
+    }
+    options->sessions = out->ids;
+    options->session_count = out->count;
+    return exit_status;
 }
 
 annal_slice session_begin(annal_slice id)

@@ -7,6 +7,7 @@
 #include "tools/show/session_findings.h"
 
 #include <annal/query.h>
+#include <annal/search.h>
 
 /* Value of time_from of a session whose only time is the time of the imported file. This time is a
  * guess, so lists are not sorted by it. */
@@ -148,15 +149,25 @@ enum {
     SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \
         " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
 
-/* sessions_match(): remove from `list` the sessions that do not match; an empty list stands for all
- * sessions of the store. Returns 0 or an exit status; it is an error if no session matches. */
-struct session_list;
+/* The sessions that all conditions select; NULL, or no session, for any. */
 struct session_match {
-    const char *agent, *model; /* NULL for any */
-    const char *project;       /* a value of session_project(); NULL for any */
+    const char *agent, *model;
+    const char *status;
+    const char *project; /* a value of session_project() */
+    const annal_slice *sessions;
+    size_t session_count;
 };
-int sessions_match(annal_index *index, const struct session_match *match,
-                   struct session_list *list);
+
+/* Ids in order; begin with {0}. */
+struct session_ids {
+    annal_slice *ids; /* point into text */
+    size_t count;
+    struct buf text;
+};
+
+annal_status session_ids_find(struct session_ids *out, annal_index *index,
+                              const struct session_match *match, annal_error *err);
+void session_ids_done(struct session_ids *ids);
 
 /*
  * SQL condition: a session belongs to the project p, which is a directory, a directory above, or
@@ -175,6 +186,18 @@ int sessions_match(annal_index *index, const struct session_match *match,
  * itself. NULL if given is NULL. */
 #define PROJECT_BYTES 4096
 const char *session_project(const char *given, char room[PROJECT_BYTES]);
+
+/* For verbs: read --agent, --model, --status and --project, and return whether one was given; then
+ * find the sessions. Returns 0 or an exit status; it is an error if no session matches. */
+struct args;
+bool session_match_of(const struct args *args, char room[PROJECT_BYTES], struct session_match *out);
+int session_ids_choose(struct session_ids *out, annal_index *index,
+                       const struct session_match *match);
+
+/* For verbs that search: restrict the search to the sessions of --session and of these options, as
+ * long as out exists. Returns 0 or an exit status. */
+int session_ids_restrict(struct session_ids *out, annal_index *index, const struct args *args,
+                         annal_search_options *options);
 
 /* SQL condition: the text of column c contains parameter p or matches it as a pattern; p may be
  * NULL. */

@@ -36,6 +36,8 @@ static const char *const story[][8] = {
     {"sql", "SELECT count(*) FROM events"},
     {"schema"},
     {"search", "refused"},
+    {"fix", "no match"},
+    {"how", "flag", "feet"},
     {"replay", "s1"},
     {"diff", "s1", "1", "2"},
     {"tail", "s1"},

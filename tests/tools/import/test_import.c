@@ -85,7 +85,7 @@ static void import_lines(const char *name, unsigned count)
 /* Assert how many documents search.db has, before any search adds some. */
 static void assert_searchable(const char *documents)
 {
-    DONE(&cli, "search", "--status", "--json");
+    DONE(&cli, "search", "--info", "--json");
     ASSERT_OUT(&cli, documents);
 }
 
