@@ -548,16 +548,19 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
  */
 annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
 {
-    annal_status status = parse("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
+    annal_pack *pack = NULL;
+    annal_status status = parse("packs/core.sql", annal_slice_of(annal__sql_core), &pack, err);
     if (status < 0)
         return status;
-    (*out_pack)->tried = true;
-    (*out_pack)->blank = annal__zalloc(sizeof *(*out_pack)->blank);
-    status = (*out_pack)->blank == NULL
+    pack->tried = true;
+    pack->blank = annal__zalloc(sizeof *pack->blank);
+    status = pack->blank == NULL
                  ? annal__fail(err, ANNAL_ERR_NOMEM, "read the core pack: out of memory")
-                 : annal__shape_of_text(&(*out_pack)->shape, (*out_pack)->tables, err);
+                 : annal__shape_of_text(&pack->shape, pack->tables, err);
     if (status < 0)
-        annal_pack_free(*out_pack);
+        annal_pack_free(pack);
+    else
+        *out_pack = pack;
     return status;
 }
 
