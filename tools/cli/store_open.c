@@ -18,6 +18,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+/* time in ms until the permanent thread syncs events of a verb that syncs them itself */
+#define FILL_MS 500
+
 char *store_path(const struct args *args)
 {
     struct buf path = {0};
@@ -139,7 +142,7 @@ static void limit_waits(const struct args *args, annal_store *store)
 
 static int exit_status_of(annal_status status, enum open_mode mode)
 {
-    if (status == ANNAL_ERR_NOTFOUND && mode != OPEN_CREATE)
+    if (status == ANNAL_ERR_NOTFOUND && mode < OPEN_CREATE)
         return EXIT_STORAGE;
     return error_exit(status);
 }
@@ -148,13 +151,14 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
               annal_store **out_store, annal_error *err)
 {
     annal_store_options options = {
-        .create = mode == OPEN_CREATE,
-        .no_keeper = mode != OPEN_CREATE,
+        .create = mode >= OPEN_CREATE,
+        .no_keeper = mode < OPEN_CREATE,
         .wait_ms = wait_ms != 0 && wait_ms < args->wait_ms ? wait_ms : args->wait_ms,
+        .batch_ms = mode == OPEN_FILL ? FILL_MS : 0,
         .keep_free_bytes = args->keep_free_bytes,
         .unsafe_filesystem = args_has(args, "unsafe-filesystem"),
         .log = say_log};
-    if (mode == OPEN_CREATE && args_has(args, "format"))
+    if (mode >= OPEN_CREATE && args_has(args, "format"))
         fields_journal_format(args, &options.format);
     char *path = store_path(args);
     if (path == NULL) {
@@ -162,7 +166,7 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                     "$HOME is not set, so the default store is unknown: give --store DIR");
         return EXIT_USAGE;
     }
-    annal_status status = mode == OPEN_CREATE ? check_new_place(args, path, err) : ANNAL_OK;
+    annal_status status = mode >= OPEN_CREATE ? check_new_place(args, path, err) : ANNAL_OK;
     if (status >= 0)
         status = annal_store_open(path, &options, out_store, err);
     if (mode == OPEN_READ &&
@@ -170,7 +174,7 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         options.read_only = true;
         status = annal_store_open(path, &options, out_store, err);
     }
-    if (status == ANNAL_ERR_NOTFOUND && mode != OPEN_CREATE)
+    if (status == ANNAL_ERR_NOTFOUND && mode < OPEN_CREATE)
         annal__fail(
             err, status,
             "no store at '%s': append, import or pack enable create one, or use --store DIR", path);

@@ -14,7 +14,10 @@ enum open_mode {
     OPEN_WRITE, /* the store must exist and be writable; no permanent thread is started */
     /* create the store if it is missing; starts the store's permanent thread, for verbs that
      * append */
-    OPEN_CREATE
+    OPEN_CREATE,
+    /* as OPEN_CREATE, for a verb that calls annal_sync() before it reports anything: the permanent
+     * thread leaves it to the verb when to sync */
+    OPEN_FILL
 };
 
 /*

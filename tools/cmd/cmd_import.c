@@ -678,7 +678,8 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     annal_error err = {0};
     annal_index *index = NULL;
     int lock = -1;
-    int exit_status = store_open(work->args, OPEN_CREATE, 0, &work->store);
+    int exit_status =
+        store_open(work->args, signals >= 0 ? OPEN_CREATE : OPEN_FILL, 0, &work->store);
     if (exit_status != EXIT_DONE)
         return exit_status;
     if (work->watches && watcher_begin(annal_store_path(work->store), &lock, &err) < 0)
