@@ -113,6 +113,7 @@ run_part() {
         ;;
     node)
         LIBANNAL_FULL=1 make node
+        bindings/node/cross.sh || [ $? = 77 ]
         bindings/node/sanitize.sh
         ;;
     loaded)

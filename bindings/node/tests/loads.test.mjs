@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import * as annal from 'libannal';
-import { memory, openStore, place, start } from './helpers.mjs';
+import { memory, openStore, place, run, start } from './helpers.mjs';
 
 const full = process.env.LIBANNAL_FULL === '1';
 
@@ -155,3 +155,9 @@ test('memory does not grow', async (t) => {
   assert.ok(after.native - before.native < 32 << 20, `${(after.native - before.native) >> 20} MiB more outside of the heap`);
   assert.ok(after.heap - before.heap < 4 << 20, `${(after.heap - before.heap) >> 20} MiB more in the heap`);
 });
+
+for (const adapter of ['claude', 'openai', 'langgraph', 'mastra', 'stream'])
+  test(`what the adapter of ${adapter} answered survives a kill`, { timeout: 3_600_000 }, async () => {
+    const kills = full ? 100 : 3;
+    assert.equal(await run('adapters.mjs', adapter, kills, 1), `${adapter}: ${kills} kills\n`);
+  });
