@@ -47,6 +47,7 @@ const KEYS: [string, [string, string][]][] = [
       ['+  -', 'faster, slower'],
       ['j  k', 'scroll'],
       ['t  e', 'timeline; all events'],
+      ['r  R', 'prompts and answers; runs of calls folded'],
       ['1 to 5', 'overview, state, usage, event, failures'],
     ],
   ],

@@ -10,6 +10,52 @@ import { Output, outputOf, ToolCard } from './tool';
 import { Copy, Empty, useRedraw } from './ui';
 import { useVirtual, type List } from './virtual';
 
+/* What of a session is shown: messages and calls; runs of calls as a line each; prompts and answers; all events. */
+export const VIEWS: [string, string][] = [
+  ['', 'Messages and calls'],
+  ['runs', 'Runs of calls folded'],
+  ['talk', 'Prompts and answers'],
+  ['all', 'All events'],
+];
+
+interface Rows {
+  index: number[]; /* in the outline */
+  seq: number[];
+  runs: Map<number, number[]>; /* by the seq of the first call: the indexes of a run of calls */
+}
+
+const LEAST_RUN = 3; /* calls */
+
+/* The rows of a view; null for all events. */
+function rowsOf(model: Model, view: string): Rows | null {
+  if (view === 'all') return null;
+  const runs = new Map<number, number[]>();
+  const kind = (index: number) => model.kinds[model.type[index]!]!;
+  if (!view) return { index: model.items, seq: model.itemSeq, runs };
+  if (view === 'talk') {
+    const index = model.items.filter((n) => kind(n) === 'message' || /^(turn|provider)[._](failed|error)$/.test(model.typeAt(n)));
+    return { index, seq: index.map((n) => model.seq[n]!), runs };
+  }
+  const index: number[] = [];
+  let run: number[] = [];
+  const flush = () => {
+    if (run.length >= LEAST_RUN) {
+      runs.set(model.seq[run[0]!]!, run);
+      index.push(run[0]!);
+    } else index.push(...run);
+    run = [];
+  };
+  for (const n of model.items) {
+    if (kind(n) === 'call') run.push(n);
+    else {
+      flush();
+      index.push(n);
+    }
+  }
+  flush();
+  return { index, seq: index.map((n) => model.seq[n]!), runs };
+}
+
 interface ItemProps {
   model: Model;
   index: number; /* in the outline */
@@ -211,6 +257,35 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
   );
 }
 
+/* A run of calls as a line, which unfolds them. */
+function Run({ run, ...props }: { run: number[] } & Omit<ItemProps, 'index' | 'all'>) {
+  const { model, at, opened, redraw } = props;
+  const known = run.filter((n) => model.seq[n]! <= at);
+  const name = `${model.seq[run[0]!]}run`;
+  const open = opened.get(name) ?? false;
+  const calls = known.map((n) => model.callAt.get(model.seq[n]!));
+  const counts = new Map<string, number>();
+  for (const call of calls) counts.set(call?.tool || 'tool', (counts.get(call?.tool || 'tool') ?? 0) + 1);
+  const failed = calls.filter((call) => call && call.failed && call.result <= at).length;
+  return (
+    <>
+      <button
+        class="fold-head run"
+        aria-expanded={open}
+        onClick={() => {
+          opened.set(name, !open);
+          redraw();
+        }}
+      >
+        <span class="fold-label">{format.plural(known.length, 'call')}</span>
+        <span class="fold-preview">{[...counts].map(([tool, n]) => (n > 1 ? `${n} ${tool}` : tool)).join(', ')}</span>
+        {failed > 0 && <span class="tag bad">{format.count(failed)} failed</span>}
+      </button>
+      {open && known.map((index) => <Item key={model.seq[index]} {...props} index={index} all={false} />)}
+    </>
+  );
+}
+
 /* Copies of a row: the text of a message, and a link to the event. */
 function Actions({ model, index }: { model: Model; index: number }) {
   const seq = model.seq[index]!;
@@ -274,14 +349,14 @@ interface Props {
   model: Model;
   at: number; /* seq of the moment; Infinity for now */
   see: number | null; /* the event to show */
-  all: boolean;
+  view: string; /* of VIEWS */
   seen: number; /* last seq seen at the previous visit, or 0 */
   choose: (seq: number) => void;
   read: (seq: number) => void; /* the first row in view */
   handle: { current: ConversationHandle | null };
 }
 
-export function Conversation({ model, at, see, all, seen, choose, read, handle }: Props) {
+export function Conversation({ model, at, see, view, seen, choose, read, handle }: Props) {
   const before = useMemo(() => keptView<ConversationView>(), [model]);
   const scroller = useRef<HTMLDivElement>(null);
   const opened = useMemo(() => new Map<string, boolean>(before.opened), [model]);
@@ -293,8 +368,11 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
   };
   const [behind, setBehind] = useState(0);
   const [flash, setFlash] = useState<number | null>(null);
-  const shown = all ? upTo(model.seq, at) : upTo(model.itemSeq, at);
-  const indexOf = (n: number): number => (all ? n : model.items[n]!);
+  const all = view === 'all';
+  const rows = useMemo(() => rowsOf(model, view), [model, model.shape, view]);
+  const seqs = rows?.seq ?? model.seq;
+  const shown = upTo(seqs, at);
+  const indexOf = (n: number): number => (rows ? rows.index[n]! : n);
 
   const list = useVirtual({
     count: shown,
@@ -311,7 +389,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
     followOnAppend: true,
   });
 
-  const position = (seq: number): number => Math.max(0, (all ? upTo(model.seq, seq) : upTo(model.itemSeq, seq)) - 1);
+  const position = (seq: number): number => Math.max(0, upTo(seqs, seq) - 1);
   /*
    * The row that is to be in the middle, or `top` below the upper edge, until the user scrolls. The rows above it grow
    * when their events arrive, so its place is corrected after each drawing.
@@ -336,6 +414,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
     list,
     see(seq) {
       const shownSeq = model.seq[indexOf(position(seq))] ?? seq;
+      if (rows?.runs.has(shownSeq)) opened.set(`${shownSeq}run`, true);
       target.current = { seq: shownSeq, top: null, until: performance.now() + AIM_MS };
       setFlash(shownSeq);
       aim();
@@ -390,7 +469,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
     const kept = keptView<ConversationView>();
     if (kept.seq) restore(kept);
     else handle.current?.see(see);
-  }, [see, model.ready, all]);
+  }, [see, model.ready, view]);
 
   function restore({ seq, top = 0 }: Partial<ConversationView>): void {
     target.current = { seq: seq!, top, until: performance.now() + AIM_MS };
@@ -460,6 +539,9 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
             const seq = model.seq[index]!;
             const turn = at === Infinity ? model.turnAt(seq) : undefined;
             const taken = takenBack(turn);
+            const run = rows?.runs.get(seq);
+            const day = model.session.time_from ? '' : format.day(model.time[index]!);
+            const dayBefore = item.index > 0 ? model.time[indexOf(item.index - 1)]! : model.time[index]!;
             return (
               <div
                 key={item.key}
@@ -469,6 +551,7 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
                 class={`item ${model.kinds[model.type[index]!]} ${flash === seq ? 'flash' : ''} ${taken && 'taken'}`}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
+                {day && day !== format.day(dayBefore) && <h2 class="day">{day}</h2>}
                 {seq === firstNew && <p class="new-from">new since you were here</p>}
                 {taken && seq === model.itemSeq[upTo(model.itemSeq, turn!.seq - 1)] && (
                   <p class="taken-from">
@@ -478,7 +561,11 @@ export function Conversation({ model, at, see, all, seen, choose, read, handle }
                 <Gutter model={model} index={index} choose={choose} />
                 <Actions model={model} index={index} />
                 <div class="item-body">
-                  <Item model={model} index={index} at={at} opened={opened} redraw={redraw} all={all} />
+                  {run ? (
+                    <Run run={run} model={model} at={at} opened={opened} redraw={redraw} />
+                  ) : (
+                    <Item model={model} index={index} at={at} opened={opened} redraw={redraw} all={all} />
+                  )}
                 </div>
               </div>
             );

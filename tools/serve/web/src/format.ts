@@ -70,6 +70,38 @@ export function ago(time: number): string {
 const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]?|\u001b\][^\u0007]*\u0007|\u001b/g;
 export const plain = (text: string): string => text.replace(ESCAPES, '').replaceAll('\r\n', '\n');
 
+/* The parts of a terminal text, each with the number of its colour (0 to 15), or -1, and whether it is bold. */
+export function coloured(text: string): { text: string; colour: number; bold: boolean }[] {
+  const parts: { text: string; colour: number; bold: boolean }[] = [];
+  let [colour, bold, last] = [-1, false, 0];
+  const add = (to: number) => {
+    const part = plain(text.slice(last, to));
+    if (part) parts.push({ text: part, colour, bold });
+  };
+  // eslint-disable-next-line no-control-regex
+  for (const found of text.matchAll(/\u001b\[([\d;]*)m/g)) {
+    add(found.index);
+    last = found.index + found[0].length;
+    const codes = found[1]!.split(';').map(Number);
+    for (let i = 0; i < codes.length; i++) {
+      const code = codes[i]!;
+      if (code === 0) [colour, bold] = [-1, false];
+      else if (code === 1) bold = true;
+      else if (code === 22) bold = false;
+      else if (code === 39) colour = -1;
+      else if (code >= 30 && code <= 37) colour = code - 30;
+      else if (code >= 90 && code <= 97) colour = code - 82;
+      else if (code === 38 || code === 48) {
+        /* Of 256 colours the first 16 have names; other ones are left as they are. */
+        if (code === 38 && codes[i + 1] === 5 && codes[i + 2]! < 16) colour = codes[i + 2]!;
+        i += codes[i + 1] === 5 ? 2 : 4;
+      }
+    }
+  }
+  add(text.length);
+  return parts;
+}
+
 const two = (n: number): string => String(n).padStart(2, '0');
 
 export function day(time: number): string {

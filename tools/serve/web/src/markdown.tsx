@@ -166,12 +166,13 @@ function blocks(lines: string[], depth: number, tight = false): ComponentChildre
   return out;
 }
 
-/* `copied` is the whole text, if only its begin is shown. */
-export function Code({ text, language, copied }: { text: string; language?: string; copied?: string }) {
+/* `copied` is the whole text, if only its begin is shown; the children are the text with its colours. */
+export function Code(props: { text: string; language?: string; copied?: string; children?: ComponentChildren }) {
+  const { text, language, copied } = props;
   return (
     <div class="code-box">
       <pre class="code" tabIndex={0} data-language={language || undefined}>
-        {text}
+        {props.children ?? text}
       </pre>
       <Copy text={copied ?? text} label="Copy" />
     </div>

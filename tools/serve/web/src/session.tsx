@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ApiError, type Session } from './api';
 import { ChartsPanel } from './charts';
-import { Conversation, FirstMessages, type ConversationHandle } from './conversation';
+import { Conversation, FirstMessages, VIEWS, type ConversationHandle } from './conversation';
 import { FailuresPanel } from './failures';
 import { FindBar } from './find';
 import * as format from './format';
@@ -193,7 +193,8 @@ function Fork({ model, at }: { model: Model; at: number }) {
   );
 }
 
-function Header({ model, at, all, setAll }: { model: Model; at: number; all: boolean; setAll: (on: boolean) => void }) {
+function Header(props: { model: Model; at: number; view: string; setView: (view: string) => void }) {
+  const { model, at, view, setView } = props;
   const { session: s } = model;
   const stream = useStream();
   const isLive = at === Infinity && model.isLive && stream !== 'lost';
@@ -225,13 +226,13 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
         </p>
       </div>
       <div class="session-buttons">
-        <label
-          class="check"
-          title="Also show bookkeeping events: import records, token counts, session changes (e)"
-        >
-          <input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} />
-          <span class="only-wide">All events</span>
-          <span class="only-small">All</span>
+        <label class={view ? 'select on' : 'select'} title="What is shown (r, R, e)">
+          <span class="hidden-label">What is shown</span>
+          <select value={view} onChange={(e) => setView(e.currentTarget.value)}>
+            {VIEWS.map(([name, text]) => (
+              <option value={name}>{text}</option>
+            ))}
+          </select>
         </label>
         {!model.source.isFile && (
           <a
@@ -575,7 +576,8 @@ export function SessionPage({ route }: { route: Route }) {
   const asked = useMemo(() => (model?.ready && given >= model.last ? Infinity : given), [given, model?.ready]);
   const [at, setAt] = useState(asked);
   const see = numberIn(query, 'see');
-  const all = query.get('all') === '1';
+  const view = query.get('all') === '1' ? 'all' : (VIEWS.find(([name]) => name === query.get('view'))?.[0] ?? '');
+  const setView = (name: string) => set({ view: name, all: undefined });
   const tab = TABS.find(([name]) => name === query.get('tab'))?.[0] ?? 'overview';
   useClock(30_000);
 
@@ -656,7 +658,9 @@ export function SessionPage({ route }: { route: Route }) {
     '+': () => setSpeed(String(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(Number(speed)) + 1)])),
     '-': () => setSpeed(String(SPEEDS[Math.max(0, SPEEDS.indexOf(Number(speed)) - 1)])),
     t: () => setLanes(lanes === '1' ? '0' : '1'),
-    e: () => set({ all: all ? undefined : 1 }),
+    e: () => setView(view === 'all' ? '' : 'all'),
+    r: () => setView(view === 'talk' ? '' : 'talk'),
+    R: () => setView(view === 'runs' ? '' : 'runs'),
     1: () => set({ tab: 'overview' }),
     2: () => set({ tab: 'state' }),
     3: () => set({ tab: 'charts' }),
@@ -678,7 +682,7 @@ export function SessionPage({ route }: { route: Route }) {
   };
   return (
     <main class={query.has('tab') ? 'session at-panel' : 'session'}>
-      <Header model={model} at={at} all={all} setAll={(on) => set({ all: on ? 1 : undefined })} />
+      <Header model={model} at={at} view={view} setView={setView} />
       {model.ready && query.get('q') && !source.isFile && (
         <FindBar
           id={model.id}
@@ -690,7 +694,7 @@ export function SessionPage({ route }: { route: Route }) {
       {model.failed && <Failure text={model.failed} retry={() => void model.load()} />}
       <div class="work">
         {model.ready ? (
-          <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} read={setReading} handle={handle} />
+          <Conversation model={model} at={at} see={see} view={view} seen={seen} choose={look} read={setReading} handle={handle} />
         ) : (
           <FirstMessages model={model} />
         )}
@@ -727,7 +731,9 @@ export function SessionPage({ route }: { route: Route }) {
             {model.ready && tab === 'overview' && (
               <Overview model={model} at={at} reading={reading} choose={choose} see={(seq) => handle.current?.see(seq)} />
             )}
-            {model.ready && tab === 'state' && <StatePanel model={model} at={at} playing={playing} />}
+            {model.ready && tab === 'state' && (
+              <StatePanel model={model} at={at} playing={playing} see={(seq) => handle.current?.see(seq)} />
+            )}
             {model.ready && tab === 'charts' && <ChartsPanel model={model} at={at} />}
             {model.ready && tab === 'failures' && (
               <FailuresPanel model={model} at={at} see={(seq) => handle.current?.see(seq)} />

@@ -4,7 +4,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { State, Table, Value } from './api';
 import * as format from './format';
 import type { Model } from './model';
-import { Failure, useAnswer, useApp, useLater, useSeldom } from './ui';
+import { Failure, useAnswer, useApp, useLater, useSeldom, useStored } from './ui';
+import { Work } from './work';
 
 const KEYS: Record<string, string[]> = {
   sessions: ['id'],
@@ -140,7 +141,15 @@ function Facts({ table, changed }: { table: Table; changed: Changed | undefined 
 /* Longer than a state near a snapshot needs, also on a slow machine. */
 const SLOW_MS = 1500;
 
-export function StatePanel({ model, at, playing }: { model: Model; at: number; playing: boolean }) {
+interface PanelProps {
+  model: Model;
+  at: number;
+  playing: boolean;
+  see: (seq: number) => void;
+}
+
+export function StatePanel({ model, at, playing, see }: PanelProps) {
+  const [tables, setTables] = useStored('tables', '0');
   const { source } = useApp();
   const asked = Math.min(at, model.last);
   const seldom = useSeldom(asked, 400);
@@ -165,12 +174,12 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
   if (answer.error && !state) return <Failure text={answer.error} />;
   if (!state) return <p class="wait">…</p>;
   const before = state === stops.current.now ? stops.current.before : stops.current.now;
-  const tables = Object.entries(state.tables).map(([name, table]) => ({
+  const all = Object.entries(state.tables).map(([name, table]) => ({
     name,
     table,
     rows: compare(name, before?.tables[name], table),
   }));
-  const changes = tables.reduce((n, t) => n + t.rows.filter((r) => r.change).length, 0);
+  const changes = all.reduce((n, t) => n + t.rows.filter((r) => r.change).length, 0);
   return (
     <div class="state" data-seq={state.seq} aria-busy={answer.busy}>
       <p class="state-head">
@@ -189,13 +198,20 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
           from each other: <code>annal snapshot drop {model.id}</code> has them made again.
         </p>
       )}
+      <Work model={model} at={state.seq} see={see} />
+      <details
+        class="tables"
+        open={tables === '1'}
+        onToggle={(e) => setTables(e.currentTarget.open ? '1' : '0')}
+      >
+      <summary>Tables</summary>
       {before && changes > 0 && (
         <label class="check">
           <input type="checkbox" checked={only} onChange={(e) => setOnly(e.currentTarget.checked)} />
           Only what changed
         </label>
       )}
-      {tables
+      {all
         .filter(({ rows }) => rows.length > 0)
         .map(({ name, table, rows }) => (
           <section key={name}>
@@ -210,6 +226,7 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
             )}
           </section>
         ))}
+      </details>
     </div>
   );
 }

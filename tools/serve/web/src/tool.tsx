@@ -66,6 +66,12 @@ export function patchOf(input: any): Line[] | null {
     : null;
 }
 
+/* The file that a call changes; in a patch, the first one. */
+export const pathOf = (input: any): string | undefined =>
+  typeof input === 'string'
+    ? /^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b\/)?)(.*)$/m.exec(input)?.[1]
+    : (first(input, PATH) ?? (first(input, ['patch', 'diff', 'input']) && pathOf(first(input, ['patch', 'diff', 'input']))));
+
 const shortPath = (path: string): string => path.split('/').slice(-3).join('/');
 
 export function gist(input: any): string {
@@ -102,7 +108,7 @@ export function gist(input: any): string {
 
 const MARKS: Record<string, string> = { completed: '☑', in_progress: '▶', cancelled: '☒' };
 
-const todosOf = (input: any): any[] | null => {
+export const todosOf = (input: any): any[] | null => {
   const list = input?.todos ?? input?.plan;
   return Array.isArray(list) && list.every((todo: any) => typeof todo === 'object' && todo !== null) ? list : null;
 };
@@ -115,7 +121,7 @@ function todosGist(list: any[]): string {
   return `${done} of ${list.length} done${now ? `: ${wordsOf(now)}` : ''}`;
 }
 
-function Todos({ list }: { list: any[] }) {
+export function Todos({ list }: { list: any[] }) {
   return (
     <ul class="todos">
       {list.map((todo) => (
@@ -129,10 +135,10 @@ function Todos({ list }: { list: any[] }) {
 }
 
 /* The text and the pictures of an output. */
-export function outputOf(data: any): { text: string; images: string[] } {
+export function outputOf(data: any): { text: string; raw: string; images: string[] } {
   let output = data?.output ?? data?.error;
   if (output === undefined && data?.output_ref)
-    return { text: `stored as artifact ${JSON.stringify(data.output_ref)}`, images: [] };
+    return { text: `stored as artifact ${JSON.stringify(data.output_ref)}`, raw: '', images: [] };
   if (typeof output === 'string' && /^\s*\{/.test(output)) {
     const value = parseJson(output) as any;
     if (typeof value?.output === 'string') output = value.output;
@@ -146,7 +152,7 @@ export function outputOf(data: any): { text: string; images: string[] } {
   const text = blocks
     .flatMap((b) => (b.kind === 'text' ? [b.text] : b.kind === 'other' ? [JSON.stringify(b.value, null, 2)] : []))
     .join('\n');
-  return { text: format.plain(text), images: blocks.flatMap((b) => (b.kind === 'image' ? [b.url] : [])) };
+  return { text: format.plain(text), raw: text, images: blocks.flatMap((b) => (b.kind === 'image' ? [b.url] : [])) };
 }
 
 export function Diff({ lines }: { lines: Line[] }) {
@@ -174,16 +180,38 @@ export function Diff({ lines }: { lines: Line[] }) {
   );
 }
 
-export function Output({ text }: { text: string }) {
+const Colours = ({ text }: { text: string }) => (
+  <>
+    {format.coloured(text).map((part) =>
+      part.colour < 0 && !part.bold ? (
+        part.text
+      ) : (
+        <span class={`${part.colour < 0 ? '' : `ansi-${part.colour}`} ${part.bold ? 'ansi-bold' : ''}`}>{part.text}</span>
+      ),
+    )}
+  </>
+);
+
+/* `raw` is the text with the colours of a terminal. */
+export function Output({ text, raw }: { text: string; raw?: string }) {
   const [whole, setWhole] = useState(false);
   if (!text.trim()) return <p class="dim">No output</p>;
   const lines = text.split('\n');
   const cut = lines.slice(0, SHOWN_LINES).join('\n').slice(0, SHOWN_BYTES);
+  const shown = whole || cut.length === text.length ? text.replace(/\n+$/, '') : cut;
+  const count = shown.split('\n').length;
+  const ends = lines.slice(0, count).join('\n') === shown; /* not within a line */
+  const colours =
+    raw?.includes('\u001b[') && ends ? (
+      <Colours text={raw.replaceAll('\r\n', '\n').split('\n').slice(0, count).join('\n')} />
+    ) : undefined;
   const patch = parsePatch(text);
   if (patch && /^(diff --git|--- )/m.test(text)) return <Diff lines={patch} />;
   return (
     <>
-      <Code text={whole || cut.length === text.length ? text.replace(/\n+$/, '') : cut} copied={text} />
+      <Code text={shown} copied={text}>
+        {colours}
+      </Code>
       {!whole && cut.length < text.replace(/\n+$/, '').length && (
         <button class="link" onClick={() => setWhole(true)}>
           Show all {lines.length > SHOWN_LINES ? plural(lines.length) : format.bytes(text.length)}
@@ -249,7 +277,7 @@ export function ToolCard({ call, event, result, known, lost, open, toggle, child
           {output && (
             <div class={failed ? 'tool-output bad' : 'tool-output'}>
               {(output.text.trim() || !output.images.length) && (!patch || failed || output.text.length > 200) && (
-                <Output text={output.text} />
+                <Output text={output.text} raw={output.raw} />
               )}
               {output.images.map((url) => (
                 <Picture url={url} />

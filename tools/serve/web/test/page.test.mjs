@@ -212,6 +212,8 @@ test('at a moment of the past only what was known then is shown', async () => {
   assert.ok(seq > 5 && seq < 30, `${seq}`);
   assert.ok((await shown(page)).every((n) => n <= seq));
   await page.waitForSelector(`.state[data-seq="${seq}"]`);
+  await page.click('.tables > summary');
+  await page.waitForSelector('.facts');
   const { sessions } = JSON.parse(store.run('replay', TIDES, '--at', String(seq), '--json'));
   const table = await page.$eval('.facts', (t) =>
     Object.fromEntries([...t.rows].map((r) => [r.cells[0].innerText, r.cells[1].innerText])),
@@ -518,6 +520,7 @@ test('a shared file opens without the server', async () => {
   assert.equal(await shared.locator('h1').innerText(), 'High water printed an hour late');
   await shared.click('text=State');
   await dragTo(shared, 0.5);
+  await shared.click('.tables > summary');
   await shared.waitForSelector('.state .facts');
   await dragTo(shared, 1); /* the sub-agent began later */
   await shared.click('text=Overview');

@@ -59,7 +59,7 @@ after(async () => {
 
 const session = async (hash) => {
   const page = await open(context, server, `s/${hash}`);
-  await page.waitForSelector('.item[data-seq] :is(.said, .tool, .raw)');
+  await page.waitForSelector('.item[data-seq] :is(.said, .tool, .raw, .run)');
   return page;
 };
 
@@ -631,6 +631,93 @@ test('the first messages are shown before the outline of the session has arrived
   release();
   await page.waitForSelector('.item:not(.early)'); /* the last ones, while the session counts as active */
   assert.equal(await page.locator('.early').count(), 0);
+  await page.close();
+});
+
+test('a session is read as prompts and answers, with runs of calls as a line, and with days and colours', async () => {
+  const at = (ts, event) => ({ ...event, ts });
+  store.append('read', [
+    at('2026-03-02T10:00:00Z', { type: 'turn.started', data: { turn_id: 't' } }),
+    at('2026-03-02T10:00:01Z', say('user', 'First prompt')),
+    ...['Read', 'Bash', 'Bash'].flatMap((tool, n) => [
+      at('2026-03-02T10:00:02Z', call(`r${n}`, tool, { command: `${tool} ${n}` })),
+      at('2026-03-02T10:00:03Z', result(`r${n}`, n ? '\u001b[31mred\u001b[0m and \u001b[1;32mgreen\u001b[m' : 'x', n !== 2)),
+    ]),
+    at('2026-03-04T10:00:00Z', say('assistant', 'First answer')),
+    at('2026-03-04T10:00:01Z', call('r4', 'Edit', { command: 'alone' })),
+    at('2026-03-04T10:00:02Z', { type: 'turn.failed', data: { turn_id: 't', error: 'Out of luck' } }),
+  ]);
+  const page = await session('read');
+  assert.deepEqual(await page.locator('.item .day').allInnerTexts(), ['2026-03-04']);
+  assert.equal(await page.locator('.item .tool').count(), 4);
+  const red = page.locator('.tool.failed .ansi-1');
+  assert.equal(await red.innerText(), 'red');
+  assert.equal(await page.locator('.tool.failed .ansi-2.ansi-bold').innerText(), 'green');
+  await page.keyboard.press('R');
+  const run = page.locator('.run');
+  await run.waitFor();
+  assert.match((await run.innerText()).replace(/\s+/g, ' '), /^3 calls Read, 2 Bash 1 failed$/);
+  assert.equal(await page.locator('.item .tool').count(), 1);
+  assert.match(page.url(), /view=runs/);
+  await run.click();
+  assert.equal(await page.locator('.item .tool').count(), 4);
+  await page.keyboard.press('r');
+  await page.waitForFunction(() => !document.querySelector('.item .tool'));
+  assert.match(await page.locator('.conversation .inner').innerText(), /First prompt[^]*First answer[^]*Out of luck/);
+  await page.reload();
+  await page.waitForSelector('.said.assistant');
+  assert.equal(await page.locator('.item .tool').count(), 0);
+  await page.selectOption('.session-buttons select', 'all');
+  await page.waitForSelector('.item .tool');
+  quiet(page);
+  await page.close();
+});
+
+test('the state tells people what is to do, which calls are open, which files changed, and the context', async () => {
+  const use = (input_tokens) => ({ type: 'agent.turn.usage', data: { model: 'm', input_tokens, output_tokens: 1 } });
+  store.append('work', [
+    { type: 'turn.started', data: { turn_id: 't' } },
+    use(1000),
+    call('t1', 'TodoWrite', { todos: [{ content: 'Mend it', status: 'in_progress' }] }),
+    result('t1', 'ok'),
+    call('e1', 'Edit', { file_path: '/a/one.py', old_string: 'old', new_string: 'new\nlines' }),
+    result('e1', 'ok'),
+    call('e2', 'Write', { file_path: '/a/two.py', content: 'text' }),
+    result('e2', 'refused', false),
+    use(2500),
+    call('t2', 'TodoWrite', { todos: [{ content: 'Mend it', status: 'completed' }] }),
+    result('t2', 'ok'),
+    call('e3', 'Edit', { file_path: '/a/one.py', old_string: 'lines', new_string: 'words' }),
+    result('e3', 'ok'),
+    call('b1', 'Bash', { command: 'make everything' }),
+  ]);
+  const page = await session('work?tab=state');
+  const text = () => page.locator('.work-done').innerText();
+  await page.waitForSelector('.file');
+  assert.match(await text(), /☑ Mend it/);
+  assert.match(await text(), /Calls without a result 1\s+Bash make everything/i);
+  assert.match(await text(), /Files 1\s+\/a\/one\.py\+3 −2/i);
+  assert.match(await text(), /Context 2\.5k tokens/i);
+  assert.equal(await page.locator('.tables .facts').isVisible(), false);
+  await page.click('.file summary');
+  assert.equal(await page.locator('.file .diff').count(), 2);
+  await page.locator('.file .link', { hasText: 'event 5' }).click();
+  await page.waitForSelector('.item.flash[data-seq="5"]');
+  await page.goto(`${server.url}/#/s/work?tab=state&at=6`);
+  await page.waitForSelector('.state[data-seq="6"]');
+  assert.match(await text(), /▶ Mend it/);
+  assert.doesNotMatch(await text(), /without a result|Context/i);
+  assert.match(await text(), /\/a\/one\.py\+2 −1/);
+  quiet(page);
+  await page.close();
+});
+
+test('a link to a call within a run of calls unfolds the run', async () => {
+  store.append('run', ['1', '2', '3', '4'].flatMap((n) => [call(n, 'Bash', { command: `make ${n}` }), result(n, 'x')]));
+  const page = await session('run?view=runs&see=5');
+  await page.waitForSelector('.run[aria-expanded=true]');
+  await page.waitForSelector('.item.flash .tool >> text=make 3');
+  quiet(page);
   await page.close();
 });
 
