@@ -100,6 +100,9 @@ export interface Found {
   sessions: { session: string; events: number; why: string }[];
 }
 
+/* What a search is limited to: who said it, which tool was called, and a range of times. */
+export type Filter = Partial<Record<'role' | 'tool' | 'since' | 'until', string>>;
+
 export interface Info {
   version: string;
   store: string;
@@ -311,13 +314,13 @@ export class Server implements Source {
   }
 
   /* The best sessions, and the best events of each. */
-  search(q: string, limit: number, signal?: AbortSignal): Promise<Found> {
-    return this.get('/search', { q, limit }, signal);
+  search(q: string, limit: number, filter: Filter, signal?: AbortSignal): Promise<Found> {
+    return this.get('/search', { ...filter, q, limit }, signal);
   }
 
   /* The events of a session that contain every word. */
-  async searchIn(session: string, q: string, limit: number, signal?: AbortSignal): Promise<Hit[]> {
-    return (await this.get<Found>('/search', { q, session, limit, order: 'events' }, signal)).hits;
+  async searchIn(session: string, q: string, limit: number, filter: Filter, signal?: AbortSignal): Promise<Hit[]> {
+    return (await this.get<Found>('/search', { ...filter, q, session, limit, order: 'events' }, signal)).hits;
   }
 
   /* Tokens and costs of days from `since` to before `until`, both YYYY-MM-DD in the browser's time zone. */

@@ -100,7 +100,9 @@ function SearchBox({ query, session, inside }: { query: string; session: string 
   }, [query]);
   const search = (q: string) => {
     clearTimeout(timer.current);
-    const to = link('search', '', { q: q.trim(), session });
+    const now = parse(location.hash);
+    const kept = now.page === 'search' ? Object.fromEntries(now.query) : {};
+    const to = link('search', '', { ...kept, q: q.trim(), session });
     /* In a session the places are shown in it. */
     if (inside)
       replace(link('s', session, { ...Object.fromEntries(parse(location.hash).query), q: q.trim(), see: undefined }));
@@ -334,7 +336,9 @@ export function Frame() {
         </button>
       </header>
       <Reading />
-      <Guard on={location.hash}>{page}</Guard>
+      <div id="content">
+        <Guard on={location.hash}>{page}</Guard>
+      </div>
       {help && <Help close={() => setHelp(false)} />}
     </div>
   );

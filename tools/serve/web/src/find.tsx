@@ -39,7 +39,7 @@ export function FindBar({ id, q, see, close }: { id: string; q: string; see: (se
   const { server } = useApp();
   const [place, setPlace] = useState(0);
   const now = useRef(0); /* the same, also for a second key before the next drawing */
-  const { value, error, busy } = useAnswer((signal) => server!.searchIn(id, begun(q), MOST, signal), [q, id]);
+  const { value, error, busy } = useAnswer((signal) => server!.searchIn(id, begun(q), MOST, {}, signal), [q, id]);
   const seqs = [...new Set(value?.map((hit) => hit.seq))].sort((a, b) => a - b);
   const go = (to: number) => {
     if (!seqs.length) return;

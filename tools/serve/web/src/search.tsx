@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search results with marked words; each links to its event. */
 import { useEffect } from 'preact/hooks';
-import type { Found, Hit } from './api';
+import type { Filter, Found, Hit } from './api';
 import * as format from './format';
-import { link, type Route } from './route';
-import { costText } from './sessions';
+import { link, replace, type Route } from './route';
+import { costText, Select, SINCE, sinceTime, untilTime } from './sessions';
 import { Agent, Ago, Empty, Failure, useAnswer, useApp, useLater } from './ui';
 
 const MOST_HITS = 100; /* of a session */
@@ -71,22 +71,81 @@ function SessionHits({ found, hits, title, q }: { found: Found['sessions'][0]; h
   );
 }
 
+const ROLES: [string, string][] = [
+  ['user', 'Said by the user'],
+  ['assistant', 'Said by the agent'],
+];
+const FILTERS = ['role', 'tool', 'since', 'until'] as const;
+const MOST_TOOLS = 60;
+
+/* Role, tool and days, which are in the address. */
+function Filters({ query }: { query: URLSearchParams }) {
+  const { server } = useApp();
+  const tools = useAnswer(
+    (signal) => server!.sql(`SELECT tool FROM tool_calls WHERE tool <> '' GROUP BY tool ORDER BY count(*) DESC LIMIT ${MOST_TOOLS}`, MOST_TOOLS, signal),
+    [],
+  );
+  const value = (name: string) => query.get(name) ?? '';
+  const set = (name: string, to: string) => replace(link('search', '', { ...Object.fromEntries(query), [name]: to }));
+  return (
+    <div class="filters" role="group" aria-label="Filters">
+      <Select label="Said or called by anyone" value={value('role')} options={ROLES} choose={(v) => set('role', v)} />
+      <Select
+        label="Any tool"
+        value={value('tool')}
+        options={(tools.value?.rows ?? []).map(([tool]) => [String(tool), String(tool)])}
+        choose={(v) => set('tool', v)}
+      />
+      <Select
+        label="At any time"
+        value={SINCE.some(([key]) => key === value('since')) ? value('since') : ''}
+        options={SINCE.map(([key, text]) => [key, text])}
+        choose={(v) => set('since', v)}
+      />
+      {(['since', 'until'] as const).map((name) => (
+        <label>
+          {name === 'since' ? 'from' : 'to'}{' '}
+          <input
+            type="date"
+            value={/^\d{4}-/.test(value(name)) ? value(name) : ''}
+            onChange={(e) => set(name, e.currentTarget.value)}
+          />
+        </label>
+      ))}
+      {FILTERS.some((name) => value(name)) && (
+        <button class="link" onClick={() => replace(link('search', '', { q: value('q'), session: value('session') }))}>
+          Clear
+        </button>
+      )}
+    </div>
+  );
+}
+
 export function Search({ route }: { route: Route }) {
   const { server } = useApp();
   const q = (route.query.get('q') ?? '').trim();
   const session = route.query.get('session') ?? undefined;
+  const given = FILTERS.map((name) => route.query.get(name) ?? '');
+  const filtered = given.some(Boolean);
+  const filter: Filter = {
+    role: given[0],
+    tool: given[1],
+    since: sinceTime(given[2]!),
+    until: untilTime(given[3]!),
+  };
   const events = useAnswer(
     q
       ? async (signal) =>
           session
-            ? { hits: await server!.searchIn(session, begun(q), MOST_HITS, signal), sessions: [] }
-            : server!.search(begun(q), MOST_SESSIONS, signal)
+            ? { hits: await server!.searchIn(session, begun(q), MOST_HITS, filter, signal), sessions: [] }
+            : server!.search(begun(q), MOST_SESSIONS, filter, signal)
       : null,
-    [q, session],
+    [q, session, ...given],
   );
-  const sessions = useAnswer(q && !session ? (signal) => server!.sessions({ q, limit: 8 }, signal) : null, [
+  const sessions = useAnswer(q && !session && !filtered ? (signal) => server!.sessions({ q, limit: 8 }, signal) : null, [
     q,
     session,
+    filtered,
   ]);
   const titles = useAnswer(
     events.value?.sessions.length
@@ -111,7 +170,7 @@ export function Search({ route }: { route: Route }) {
         </Empty>
       </main>
     );
-  const found = sessions.value?.sessions ?? [];
+  const found = filtered ? [] : (sessions.value?.sessions ?? []);
   const hits = events.value?.hits;
   const total = session ? hits?.length : events.value?.sessions.length;
   const most = session ? MOST_HITS : MOST_SESSIONS;
@@ -120,6 +179,7 @@ export function Search({ route }: { route: Route }) {
       <h1>
         {events.busy ? 'Searching for' : session ? 'Found in this session for' : 'Found for'} “{q}”
       </h1>
+      <Filters query={route.query} />
       {session && (
         <p>
           <a href={link('search', '', { q })}>Search in all sessions</a>

@@ -42,7 +42,7 @@ export const sinceTime = (name: string): string | undefined => {
 };
 
 /* The end of a day. */
-const untilTime = (day: string): string | undefined => {
+export const untilTime = (day: string): string | undefined => {
   const at = sinceTime(day);
   return at && new Date(new Date(at).setDate(new Date(at).getDate() + 1)).toISOString();
 };

@@ -23,7 +23,7 @@ for (const [name, options] of [
   ['dark', { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }],
   ['a phone', { colorScheme: 'light', viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true }],
 ])
-  test(`axe-core finds nothing serious, and nothing is wider than the window: ${name}`, async () => {
+  test(`axe-core finds nothing, and nothing is wider than the window: ${name}`, async () => {
     const own = await browser.newContext(options);
     const page = await open(own, server);
     for (const [hash, wait] of [

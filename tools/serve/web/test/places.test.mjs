@@ -467,7 +467,10 @@ test('a search finds the begin of a word while one types, by session, and asks o
   const page = await open(context, server);
   await page.waitForSelector('.row-link');
   const asked = [];
-  page.on('request', (request) => /\/(sql|sessions\/)/.test(request.url()) && asked.push(request.url()));
+  page.on('request', (request) => {
+    const filters = request.postData()?.includes('FROM tool_calls'); /* the names of tools */
+    if (/\/(sql|sessions\/)/.test(request.url()) && !filters) asked.push(request.url());
+  });
   await page.keyboard.press('Control+k');
   await page.keyboard.type('regress');
   await page.waitForSelector('.session-hits h3 >> text="Begins"');
@@ -479,6 +482,37 @@ test('a search finds the begin of a word while one types, by session, and asks o
   await group.locator('text=2 more in this session').click();
   await page.waitForSelector('h1 >> text=Found in this session for “regress”');
   assert.equal(await page.locator('.hit').count(), 5);
+  quiet(page);
+  await page.close();
+});
+
+test('a search is limited to a role, a tool, and days', async () => {
+  store.append('limits', [
+    { type: 'session.created', ts: '2026-03-02T10:00:00Z', data: { title: 'Limits' } },
+    { ...say('user', 'Zebra of the user'), ts: '2026-03-02T10:00:00Z' },
+    { ...say('assistant', 'Zebra of the agent'), ts: '2026-03-05T10:00:00Z' },
+    { ...call('z', 'ZebraTool', { command: 'zebra' }), ts: '2026-03-08T10:00:00Z' },
+  ]);
+  const page = await open(context, server, 'search?q=zebra');
+  const hits = async (wanted) => {
+    await page.waitForFunction((n) => document.querySelector('.search-page[aria-busy=false]') && document.querySelectorAll('.hit-facts span:nth-child(2)').length === n, wanted.length);
+    const texts = await page.locator('.hits .hit').allInnerTexts();
+    for (const text of wanted) assert.ok(texts.some((t) => t.includes(text)), `${text} in ${texts}`);
+  };
+  await hits(['Zebra of the user', 'Zebra of the agent', 'zebra']);
+  await page.locator('.filters select').nth(0).selectOption('assistant');
+  await hits(['Zebra of the agent', 'zebra']);
+  assert.match(page.url(), /role=assistant/);
+  await page.reload();
+  await hits(['Zebra of the agent', 'zebra']);
+  await page.click('.filters >> text=Clear');
+  await hits(['Zebra of the user', 'Zebra of the agent', 'zebra']);
+  await page.locator('.filters select').nth(1).selectOption('ZebraTool');
+  await hits(['zebra']);
+  await page.click('.filters >> text=Clear');
+  await page.locator('.filters input[type=date]').nth(0).fill('2026-03-04');
+  await page.locator('.filters input[type=date]').nth(1).fill('2026-03-06');
+  await hits(['Zebra of the agent']);
   quiet(page);
   await page.close();
 });
