@@ -3,6 +3,7 @@
 #ifndef TESTS_ARTIFACT_FIXTURE_H
 #define TESTS_ARTIFACT_FIXTURE_H
 
+#include "tests/support/text.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/artifact.h>
@@ -34,13 +35,5 @@ void fixture_age(struct fixture *fixture, const annal_artifact_info *info, long 
 
 /* How many artifacts there are; an empty session: in all. */
 unsigned fixture_count(struct fixture *fixture, const char *session);
-
-#define ck_ok(call)                                                                                \
-    do {                                                                                           \
-        annal_error err_ = {0}, *err = &err_;                                                      \
-        annal_status got_status_ = (call);                                                         \
-        ck_assert_msg(got_status_ == ANNAL_OK, "%s: %s", annal_status_name(got_status_),           \
-                      err_.message);                                                               \
-    } while (0)
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TESTS_INDEX_FIXTURE_H
 #define TESTS_INDEX_FIXTURE_H
 
+#include "tests/support/text.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/journal.h>
@@ -62,21 +63,6 @@ char *fixture_sql(struct fixture *fixture, const char *sql);
 /* Dump every row of the tables of the index that describe journals, in order. free() it. */
 char *fixture_dump(struct fixture *fixture);
 
-/* Growing text, for callbacks: arg is a struct text. */
-struct text {
-    char *ptr;
-    size_t len;
-};
-void text_add(struct text *text, const char *bytes, size_t len);
-int text_row(void *arg, const annal_row *row);            /* an annal_row_fn */
-int text_write(void *arg, const char *bytes, size_t len); /* an annal_write_fn */
-
-#define ck_ok(call)                                                                                \
-    do {                                                                                           \
-        annal_error err_ = {0}, *err = &err_;                                                      \
-        annal_status got_status_ = (call);                                                         \
-        ck_assert_msg(got_status_ == ANNAL_OK, "%s: %s", annal_status_name(got_status_),           \
-                      err_.message);                                                               \
-    } while (0)
+int text_row(void *arg, const annal_row *row); /* an annal_row_fn */
 
 #endif

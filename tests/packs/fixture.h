@@ -3,20 +3,13 @@
 #ifndef TESTS_PACKS_FIXTURE_H
 #define TESTS_PACKS_FIXTURE_H
 
+#include "tests/support/text.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/journal.h>
 #include <annal/pack.h>
 
 #include <check.h>
-
-#define ck_ok(call)                                                                                \
-    do {                                                                                           \
-        annal_error err_ = {0}, *err = &err_;                                                      \
-        annal_status got_status_ = (call);                                                         \
-        ck_assert_msg(got_status_ == ANNAL_OK, "%s: %s", annal_status_name(got_status_),           \
-                      err_.message);                                                               \
-    } while (0)
 
 /* Assert that the call returns this status, with a message that contains text. */
 #define ck_fails(expected, text, call)                                                             \
@@ -30,11 +23,6 @@
 
 /* ---- Growing text, for callbacks ---- */
 
-struct text {
-    char *ptr; /* NULL until something is added; free() it */
-    size_t len;
-};
-void text_add(struct text *text, const char *bytes, size_t len);
 /* arg: a struct text. Adds columns separated by |, and a newline. */
 int text_row(void *arg, const annal_row *row);
 

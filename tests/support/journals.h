@@ -9,14 +9,7 @@
 #define TESTS_SUPPORT_JOURNALS_H
 
 #include "journal/store.h"
-
-#define ck_ok(call)                                                                                \
-    do {                                                                                           \
-        annal_error err_ = {0}, *err = &err_;                                                      \
-        annal_status got_status_ = (call);                                                         \
-        ck_assert_msg(got_status_ == ANNAL_OK, "%s: %s", annal_status_name(got_status_),           \
-                      err_.message);                                                               \
-    } while (0)
+#include "tests/support/text.h"
 
 /* That the call answers with this status, and says why. */
 #define ck_status(expected, call)                                                                  \

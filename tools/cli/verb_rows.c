@@ -31,22 +31,17 @@ enum { PARAMS_MAX = 16, TEXTS_MAX = 4, PATH_BYTES_MAX = 8192 };
 
 /* ---- The SELECT ---- */
 
-/* Decode the JSON string in json. *out points into json, whose text may be replaced. Returns 0 or
- * an exit status. */
-static int unquote(struct buf *json, annal_slice *out)
+/* Decode the JSON string in json. *out points into json, whose text may be replaced. */
+static void unquote(struct buf *json, annal_slice *out)
 {
     struct buf text = {0};
-    if (annal__json_text(annal__buf_slice(json), &text, out) < 0) {
-        annal__buf_done(&text);
-        return fail_storage("read the command line: out of memory");
-    }
+    must_status(annal__json_text(annal__buf_slice(json), &text, out));
     if (text.len > 0) {
         annal__buf_done(json);
         *json = text;
     } else {
         annal__buf_done(&text);
     }
-    return 0;
 }
 
 static annal_value number_value(const char *text)
@@ -69,7 +64,7 @@ static int read_param(const struct args *args, const struct field *field, struct
     const char *text = must_cstr(json);
     *out = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(json)};
     if (text[0] == '"')
-        exit_status = unquote(json, &out->bytes);
+        unquote(json, &out->bytes);
     else if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         *out = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = text[0] == 't'};
     else if (strchr("-0123456789", text[0]) != NULL)

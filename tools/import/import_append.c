@@ -518,8 +518,8 @@ annal_status import_note_recovered(struct import_job *job, annal_error *err)
         if (session->torn + session->foreign == 0 || import_is_unknown(&job->report))
             continue;
         annal__buf_clear(&data);
-        status = annal__buf_printf(&data, "{\"lines\":%" PRIu64 ",\"layouts\":%" PRIu64 "}",
-                                   session->torn, session->foreign);
+        must_printf(&data, "{\"lines\":%" PRIu64 ",\"layouts\":%" PRIu64 "}", session->torn,
+                    session->foreign);
         snprintf(id, sizeof id, "import.recovered.%" PRIu64, session->recoveries + 1);
         const annal_import_event event = {.session = annal_slice_of(session->id),
                                           .draft = {.type = ANNAL_SLICE("import.recovered"),
@@ -527,8 +527,7 @@ annal_status import_note_recovered(struct import_job *job, annal_error *err)
                                                     .data = annal__buf_slice(&data),
                                                     .ts_us = 1},
                                           .line = job->number};
-        status = status < 0 ? annal__fail(err, status, "import: out of memory")
-                            : import_take_event(job, &event, err);
+        status = import_take_event(job, &event, err);
     }
     annal__buf_done(&data);
     return status;

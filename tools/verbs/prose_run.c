@@ -339,9 +339,7 @@ int prose_finish_bind(struct verb_call *call)
     annal_slice name = {0}, id = annal__json_member(call->data, "execution_id");
     bool scoped = id.len > 0 && id.ptr[0] != 'n';
     int exit_status = run_folder(call, call->session + strlen("prose_"), &folder);
-    if (exit_status == 0 &&
-        annal__json_text(annal__json_member(call->data, "name"), &scratch, &name) < 0)
-        exit_status = fail_storage("compose the path of a file of the run: out of memory");
+    must_status(annal__json_text(annal__json_member(call->data, "name"), &scratch, &name));
     if (exit_status == 0) {
         size_t skip = getcwd(here, sizeof here) == NULL ? 0 : strlen(here);
         bool below = skip > 1 && strncmp(folder.ptr, here, skip) == 0 && folder.ptr[skip] == '/';
