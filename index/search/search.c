@@ -40,7 +40,7 @@
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
 /* version of the indexed text; raise it when search_text.c or search_words.c changes, so that
  * search.db is rebuilt */
-#define TEXT_VERSION 7
+#define TEXT_VERSION 8
 
 extern const char annal__sql_search[];
 
@@ -258,7 +258,7 @@ static annal_status drop_session(struct search *search, annal_slice session, boo
                                  annal_error *err)
 {
     sqlite3_stmt *const stmts[] = {with_words ? search->drop_texts : NULL, search->drop_documents,
-                                   search->drop_session, search->drop_calls};
+                                   search->drop_vectors, search->drop_session, search->drop_calls};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < sizeof stmts / sizeof *stmts; i++) {
         if (stmts[i] == NULL)
@@ -269,6 +269,16 @@ static annal_status drop_session(struct search *search, annal_slice session, boo
     return status;
 }
 
+/* Add the vector of an event embedding.added. One that is not valid is not added. */
+static annal_status add_vector(struct search *search, annal_slice session, const annal_event *event,
+                               annal_error *err)
+{
+    annal__db_bind_text(search->add_vector, 1, session);
+    annal__db_bind_text(search->add_vector, 2, event->data);
+    sqlite3_bind_int64(search->add_vector, 3, (sqlite3_int64)event->seq);
+    return annal__db_run(search->add_vector, err);
+}
+
 static annal_status add_event(struct follower *follower, annal_slice session,
                               const annal_event *event, annal_error *err)
 {
@@ -277,6 +287,8 @@ static annal_status add_event(struct follower *follower, annal_slice session,
     if (annal__slice_is(event->type, "session.pruned") ||
         annal__slice_is(event->type, "telemetry.superseded"))
         return drop_session(search, session, true, err);
+    if (annal__slice_is(event->type, "embedding.added"))
+        return add_vector(search, session, event, err);
     annal_status status = attribute(search, session, event, &role, &tool, err);
     if (status >= 0)
         status = annal__search_text(follower->derived->store, session, event, &text);
@@ -387,6 +399,14 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
         {&search->drop_documents, "DELETE FROM documents WHERE id" OF_SESSION},
         {&search->drop_session, "DELETE FROM sessions WHERE session_id = ?1"},
         {&search->drop_calls, "DELETE FROM calls WHERE session_id = ?1"},
+        {&search->drop_vectors, "DELETE FROM vectors WHERE id" OF_SESSION},
+        {&search->add_vector,
+         "INSERT OR REPLACE INTO vectors (id, model, vector) SELECT (number << 37) | (of << 6), "
+         "model, "
+         "vector FROM (SELECT ?2 ->> '$.of' AS of, ?2 ->> '$.model' AS model, "
+         "annal_blob(?2 ->> '$.vector') AS vector) JOIN sessions ON session_id = ?1 "
+         "WHERE typeof(of) = 'integer' AND of BETWEEN 1 AND ?3 AND typeof(model) = 'text' "
+         "AND length(vector) BETWEEN 4 AND 4 * 65536 AND length(vector) % 4 = 0"},
     };
     annal_status status = add_functions(search, db, err);
     for (size_t i = 0; status >= 0 && i < sizeof all / sizeof *all; i++)
@@ -399,11 +419,11 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 static void closing(void *arg)
 {
     struct search *search = arg;
-    sqlite3_stmt **const all[] = {&search->add_document, &search->count_document,
-                                  &search->add_session,  &search->add_text,
-                                  &search->add_call,     &search->get_tool,
-                                  &search->drop_texts,   &search->drop_documents,
-                                  &search->drop_session, &search->drop_calls};
+    sqlite3_stmt **const all[] = {
+        &search->add_document, &search->count_document, &search->add_session,
+        &search->add_text,     &search->add_call,       &search->get_tool,
+        &search->drop_texts,   &search->drop_documents, &search->drop_session,
+        &search->drop_calls,   &search->add_vector,     &search->drop_vectors};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         sqlite3_finalize(*all[i]);
         *all[i] = NULL;

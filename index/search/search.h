@@ -24,6 +24,7 @@ struct search {
     /* statements that are prepared while derived.db is open */
     sqlite3_stmt *add_document, *count_document, *add_session, *add_text, *add_call, *get_tool;
     sqlite3_stmt *drop_texts, *drop_documents, *drop_session, *drop_calls;
+    sqlite3_stmt *add_vector, *drop_vectors;
 };
 
 /* Initialize the search without touching a file. */

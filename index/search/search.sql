@@ -29,6 +29,15 @@ CREATE TABLE calls (
     PRIMARY KEY (session_id, call_id)
 ) WITHOUT ROWID;
 
+-- The vectors of events embedding.added (annal_embedding_put()). id as in documents, without kind and
+-- size, of the event that a vector stands for; vector: float32 in the byte order of the machine.
+CREATE TABLE vectors (
+    id          INTEGER NOT NULL,
+    model       TEXT NOT NULL,
+    vector      BLOB NOT NULL,
+    UNIQUE (id, model)
+);
+
 -- annal_said() reads an event from its journal, and returns the text that search_text.c finds in
 -- it.
 CREATE VIEW texts (id, text) AS

@@ -12,7 +12,9 @@
  *     the latest ids; the weight of its term follows from how dense the list is. So the time of a
  *     search does not grow with the store, and a word that is everywhere costs as much as any
  *     other.
- * (4) An expression of several tokens, a phrase, is read only if one of them has a list that was
+ * (4) With a vector of the caller, sessions have a second order: by their event whose vector is the
+ *     nearest. The score is the sum of 1 / (FUSED + rank) in both orders.
+ * (5) An expression of several tokens, a phrase, is read only if one of them has a list that was
  *     not cut short: FTS5 compares the positions of all tokens.
  */
 #include "index/db/db.h"
@@ -53,6 +55,9 @@
 #define RECENT_US    (30.0 * 86400e6) /* age at which half of that remains */
 #define PREFERRED    1.1
 
+#define NEAR_MAX 1000u /* maximum number of events whose vectors count */
+#define FUSED    60.0  /* the usual constant of reciprocal rank fusion */
+
 enum term_kind { TERM_WORD, TERM_BEGIN, TERM_PHRASE };
 
 struct term {
@@ -75,6 +80,8 @@ struct ranked {
     bool preferred;
     double score;
     uint64_t events;
+    int64_t near_id;  /* its event with the nearest vector; 0: none */
+    size_t near_rank; /* among these events of all sessions, from 1 on */
 };
 
 /* An event and its score. */
@@ -95,7 +102,7 @@ struct ranking {
     size_t session_count;
     double documents, last_us;
     struct search_forms *forms;
-    sqlite3_stmt *list, *row;
+    sqlite3_stmt *list, *row, *text;
     size_t rows_most; /* for each term */
     int64_t *ids;     /* rows_most ids that were read last */
     annal_error *err;
@@ -273,7 +280,13 @@ static annal_status prepare_terms(struct asking *asking, annal_error *err)
     if (status < 0)
         return fail_memory(err);
     drop_common(ranking);
-    return ranking->term_count > 0
+    if (options->vector_count > 0 && (options->vector == NULL || options->vector_model.len == 0 ||
+                                      options->vector_count > ANNAL_EMBEDDING_MAX))
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "search: a vector needs the name of its model, and has at most %d "
+                           "numbers",
+                           ANNAL_EMBEDDING_MAX);
+    return ranking->term_count > 0 || options->vector_count > 0
                ? ANNAL_OK
                : annal__fail(err, ANNAL_ERR_INVALID,
                              "nothing to search for: give a word with a letter or digit");
@@ -346,6 +359,66 @@ static annal_status mark_preferred(struct ranking *ranking, annal_error *err)
         }
         sqlite3_reset(stmt);
     }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* ---- The vectors ---- */
+
+/* Prepare the SELECT of the events with the nearest vectors. */
+static annal_status prepare_near(struct ranking *ranking, sqlite3_stmt **out, annal_error *err)
+{
+    const annal_search_options *options = ranking->asking->options;
+    const size_t model = 7 + options->type_count;
+    struct buf sql = {0};
+    annal_status status = annal__buf_printf(
+        &sql,
+        "SELECT d.id FROM (SELECT * FROM (SELECT id, vec_distance_cosine(vector, ?1) AS distance "
+        "FROM vectors WHERE model = ?%zu AND length(vector) = length(?1)) WHERE distance IS NOT "
+        "NULL ORDER BY distance, id LIMIT ?6) n CROSS JOIN documents d ON d.id BETWEEN n.id AND "
+        "n.id + 63 WHERE 1",
+        model);
+    if (status >= 0)
+        status = annal__search_ask_conditions(&sql, options);
+    if (status >= 0)
+        status = annal__buf_printf(&sql, " ORDER BY n.distance, d.id");
+    if (status < 0 || annal__buf_cstr(&sql) == NULL)
+        status = fail_memory(err);
+    else
+        status = annal__db_prepare(ranking->asking->db, sql.ptr, out, err);
+    annal__buf_done(&sql);
+    if (status < 0)
+        return status;
+    int rc = annal__search_ask_bind(*out, options, (annal_slice){0}, NEAR_MAX);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_blob64(*out, 1, options->vector,
+                                 options->vector_count * sizeof *options->vector, SQLITE_STATIC);
+    annal__db_bind_text(*out, (int)model, options->vector_model);
+    return rc == SQLITE_OK ? ANNAL_OK : annal__search_ask_fail(ranking->asking, rc, err);
+}
+
+/* Find the nearest event of each session. */
+static annal_status read_near(struct ranking *ranking, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    size_t rank = 0;
+    int rc = SQLITE_DONE;
+    if (ranking->asking->options->vector_count == 0)
+        return ANNAL_OK;
+    annal_status status = prepare_near(ranking, &stmt, err);
+    while (status >= 0 && (rc = annal__bound_step(&ranking->asking->bound, stmt)) == SQLITE_ROW) {
+        int64_t id = sqlite3_column_int64(stmt, 0), number = search_id_session(id);
+        int64_t seq = (int64_t)search_id_seq(id);
+        struct ranked *ranked = bsearch(&number, ranking->sessions, ranking->session_count,
+                                        sizeof *ranked, compare_numbers);
+        if (ranked == NULL || ranked->near_id != 0 || seq < ranked->from_seq ||
+            seq > ranked->to_seq)
+            continue;
+        ranked->near_id = id;
+        ranked->near_rank = ++rank;
+    }
+    if (status >= 0 && rc != SQLITE_DONE)
+        status = annal__search_ask_fail(ranking->asking, rc, err);
     sqlite3_finalize(stmt);
     return status;
 }
@@ -482,7 +555,7 @@ static annal_status read_word(struct ranking *ranking, struct term *term)
     return rc == ANNAL_ERR_NOMEM ? fail_memory(ranking->err) : (annal_status)rc;
 }
 
-/* Whether FTS5 can find a phrase in limited time (rule 4). */
+/* Whether FTS5 can find a phrase in limited time (rule 5). */
 struct bounding {
     const struct ranking *ranking;
     bool is_bounded;
@@ -543,7 +616,7 @@ static void weigh(struct ranking *ranking, struct term *term)
 
 static annal_status read_terms(struct ranking *ranking, annal_error *err)
 {
-    annal_status status = prepare_list(ranking, err);
+    annal_status status = ranking->term_count > 0 ? prepare_list(ranking, err) : ANNAL_OK;
     /* words first: they decide whether a phrase is read */
     for (size_t i = 0; status >= 0 && i < 2 * ranking->term_count; i++) {
         struct term *term = &ranking->terms[i % ranking->term_count];
@@ -660,6 +733,17 @@ static int compare_scores(const void *a, const void *b)
     return (left->number < right->number) - (left->number > right->number);
 }
 
+/* Sort the sessions by both orders; they are sorted by their words. */
+static void fuse(struct ranking *ranking)
+{
+    for (size_t i = 0; i < ranking->session_count; i++) {
+        struct ranked *ranked = &ranking->sessions[i];
+        ranked->score = ranked->events > 0 ? 1 / (FUSED + (double)(i + 1)) : 0;
+        ranked->score += ranked->near_id != 0 ? 1 / (FUSED + (double)ranked->near_rank) : 0;
+    }
+    qsort(ranking->sessions, ranking->session_count, sizeof *ranking->sessions, compare_scores);
+}
+
 static void score_all(struct ranking *ranking)
 {
     size_t kept = 0;
@@ -673,11 +757,13 @@ static void score_all(struct ranking *ranking)
             score_session(ranking, ranked, &best, 1, &count);
     }
     for (size_t i = 0; i < ranking->session_count; i++)
-        if (ranking->sessions[i].events > 0)
+        if (ranking->sessions[i].events > 0 || ranking->sessions[i].near_id != 0)
             ranking->sessions[kept++] = ranking->sessions[i];
     ranking->session_count = kept;
     if (kept > 0)
         qsort(ranking->sessions, kept, sizeof *ranking->sessions, compare_scores);
+    if (kept > 0 && ranking->asking->options->vector_count > 0)
+        fuse(ranking);
 }
 
 /* ---- The answer ---- */
@@ -690,8 +776,8 @@ struct shown {
 };
 
 /* "high in 2 events, water in 3; both in event 4" */
-static annal_status put_why(const struct ranking *ranking, const struct place *best,
-                            struct buf *out)
+static annal_status put_why(const struct ranking *ranking, const struct ranked *ranked,
+                            const struct place *best, struct buf *out)
 {
     size_t found = 0, all = 0;
     annal_status status = ANNAL_OK;
@@ -712,11 +798,14 @@ static annal_status put_why(const struct ranking *ranking, const struct place *b
                                        : term->found == 1 ? " event"
                                                           : " events");
     }
-    if (status >= 0 && found == 0)
+    if (status >= 0 && found == 0 && ranked->events > 0)
         status = annal__buf_printf(out, "parts of the words");
     if (status >= 0 && best->words > 1)
         status = annal__buf_printf(out, "; %zu of %zu in event %" PRIu64, best->words, all,
                                    search_id_seq(best->id));
+    if (status >= 0 && ranked->near_id != 0)
+        status = annal__buf_printf(out, "%sevent %" PRIu64 " is near in meaning",
+                                   out->len > 0 ? "; " : "", search_id_seq(ranked->near_id));
     return status;
 }
 
@@ -744,6 +833,15 @@ static annal_status show_place(struct ranking *ranking, const struct place *plac
     if (status < 0)
         return status;
     hit->rank = -place->score;
+    if (hit->snippet.len == 0) { /* without a word of the search: the begin of its text */
+        sqlite3_reset(ranking->text);
+        sqlite3_bind_int64(ranking->text, 1, place->id);
+        rc = annal__bound_step(&ranking->asking->bound, ranking->text);
+        if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+            return annal__search_ask_fail(ranking->asking, rc, err);
+        if (rc == SQLITE_ROW)
+            hit->snippet = annal__db_column(ranking->text, 0);
+    }
     annal__buf_clear(text);
     /* make room for all, so that the slices stay */
     status = annal__buf_reserve(text, hit->type.len + hit->role.len + hit->tool.len +
@@ -756,23 +854,37 @@ static annal_status show_place(struct ranking *ranking, const struct place *plac
     return status < 0 ? fail_memory(err) : ANNAL_OK;
 }
 
+/* Add the event with the nearest vector to the places, in place of the last one if there are too
+ * many. */
+static void add_near(struct place *places, size_t most, size_t *count, int64_t id)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (places[i].id == id)
+            return;
+    *count -= *count == most;
+    places[(*count)++] = (struct place){.id = id};
+}
+
 static annal_status show_session(struct ranking *ranking, struct ranked *ranked,
                                  struct shown *shown, annal_error *err)
 {
     struct asking *asking = ranking->asking;
     struct place places[PLACES_MAX];
     size_t count = 0, most = asking->options->places == 0 ? PLACES : asking->options->places;
+    most = most < PLACES_MAX ? most : PLACES_MAX;
     double score = ranked->score;
     annal_status status = ANNAL_OK;
     shown->count = 0;
     annal__buf_clear(&shown->why);
     move_to(ranking, ranked);
-    score_session(ranking, ranked, places, most < PLACES_MAX ? most : PLACES_MAX, &count);
+    score_session(ranking, ranked, places, most, &count);
+    if (ranked->near_id != 0)
+        add_near(places, most, &count, ranked->near_id);
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = show_place(ranking, &places[i], shown, err);
     if (status < 0 || shown->count == 0)
         return status;
-    if (put_why(ranking, &places[0], &shown->why) < 0)
+    if (put_why(ranking, ranked, &places[0], &shown->why) < 0)
         return fail_memory(err);
     const annal_search_session found = {.session = shown->hits[0].session,
                                         .last_us = ranked->last_us,
@@ -798,6 +910,9 @@ static annal_status show_all(struct ranking *ranking, annal_error *err)
                                              expression.len > 0 ? " OR " : "", ANNAL_FMT(one)) < 0)
             status = fail_memory(err);
     }
+    if (status >= 0 && expression.len == 0 &&
+        annal__search_ask_quote(&expression, (annal_slice){0}) < 0)
+        status = fail_memory(err);
     if (status >= 0)
         status = annal__search_ask_snippets(asking, annal__buf_slice(&expression), err);
     if (status >= 0)
@@ -805,6 +920,10 @@ static annal_status show_all(struct ranking *ranking, annal_error *err)
                                    "SELECT " SEARCH_HIT_COLUMNS " FROM documents d JOIN sessions s "
                                    "ON s.number = d.id >> 37 WHERE d.id = ?1",
                                    &ranking->row, err);
+    if (status >= 0)
+        status =
+            annal__db_prepare(asking->db, "SELECT substr(text, 1, 120) FROM texts WHERE id = ?1",
+                              &ranking->text, err);
     for (size_t i = 0; status == ANNAL_OK && i < ranking->session_count && i < most; i++)
         status = show_session(ranking, &ranking->sessions[i], shown, err);
     annal__buf_done(&expression);
@@ -828,16 +947,19 @@ static annal_status rank_sessions(struct asking *asking, annal_error *err)
         status = mark_preferred(ranking, err);
     if (status >= 0 && ranking->session_count > 0)
         status = read_terms(ranking, err);
+    if (status >= 0)
+        status = read_near(ranking, err);
     if (status >= 0 && ranking->session_count > 0) {
         score_all(ranking);
         status = show_all(ranking, err);
     }
     sqlite3_finalize(ranking->list);
     sqlite3_finalize(ranking->row);
+    sqlite3_finalize(ranking->text);
     annal__search_forms_free(ranking->forms);
     annal__free(ranking->sessions);
     annal__free(ranking->ids);
-    ranking->list = ranking->row = NULL;
+    ranking->list = ranking->row = ranking->text = NULL;
     ranking->forms = NULL;
     ranking->sessions = NULL;
     ranking->ids = NULL;

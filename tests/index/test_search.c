@@ -11,6 +11,7 @@
 #include <annal/artifact.h>
 #include <annal/search.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -751,6 +752,110 @@ START_TEST(an_overwritten_search_file_is_rebuilt)
 }
 END_TEST
 
+/* ---- Embeddings ---- */
+
+#define VECTOR(...)                                                                                \
+    .vector_model = ANNAL_SLICE("m"), .vector = (const float[]){__VA_ARGS__},                      \
+    .vector_count = sizeof((const float[]){__VA_ARGS__}) / sizeof(float)
+
+static void embed(const char *session, uint64_t seq, float x, float y)
+{
+    const float values[] = {x, y};
+    const annal_embedding embedding = {
+        .seq = seq, .model = ANNAL_SLICE("m"), .values = values, .count = 2};
+    ck_ok(annal_embedding_put(f.store, annal_slice_of(session), &embedding, 1, err));
+}
+
+START_TEST(a_vector_finds_what_shares_no_word)
+{
+    note("boats", "the ferry leaves at noon");
+    note("trains", "the engine leaves at night");
+    note("trains", "a quiet carriage");
+    embed("boats", 1, 1, 0);
+    embed("trains", 2, 0, 1);
+    /* a vector alone, of events of other models and dimensions nothing */
+    ck_ranked("boats: event 1 is near in meaning\n  1 the ferry leaves at noon\n"
+              "trains: event 2 is near in meaning\n  2 a quiet carriage\n",
+              VECTOR(1, 0.1f));
+    ck_ranked("", .vector_model = ANNAL_SLICE("other"), .vector = (const float[]){1, 0},
+              .vector_count = 2);
+    ck_ranked("", VECTOR(1, 0, 0));
+    /* words and a vector: the sum of both orders */
+    ck_ranked("trains: night in 1 event; event 2 is near in meaning\n  1 the engine leaves at "
+              "<night>\n  2 a quiet carriage\n"
+              "boats: event 1 is near in meaning\n  1 the ferry leaves at noon\n",
+              WORDS(ANNAL_SLICE("night")), VECTOR(1, 0.1f));
+    const annal_slice boats = ANNAL_SLICE("boats");
+    ck_ranked("boats: event 1 is near in meaning\n  1 the ferry leaves at noon\n", VECTOR(0, 1),
+              .sessions = &boats, .session_count = 1);
+    ck_ranked("", VECTOR(0, 1), .role = ANNAL_SLICE("assistant"));
+}
+END_TEST
+
+START_TEST(vectors_outlive_the_search_index_and_end_with_their_session)
+{
+    note("boats", "the ferry leaves at noon");
+    embed("boats", 1, 0, 1);
+    embed("boats", 1, 1, 0); /* replaces the first */
+    note("trains", "the engine leaves at night");
+    embed("trains", 1, 1, 1);
+    static const char found[] = "boats: event 1 is near in meaning\n  1 the ferry leaves at noon\n"
+                                "trains: event 1 is near in meaning\n  1 the engine leaves at "
+                                "night\n";
+    ck_ranked(found, VECTOR(1, 0));
+    ck_ok(annal_search_rebuild(f.index, NULL, err));
+    ck_ranked(found, VECTOR(1, 0));
+    ck_sql(&f, "SELECT last_activity_at = created_at FROM sessions WHERE id = 'boats'", "1\n");
+    fixture_append(&f, "boats", "session.pruned", "{}");
+    ck_ranked("trains: event 1 is near in meaning\n  1 the engine leaves at night\n", VECTOR(1, 0));
+}
+END_TEST
+
+static const char *const no_vectors[] = {
+    "{}",
+    "[]",
+    "{\"of\":1,\"model\":\"m\",\"vector\":\"AACAPw\"}",
+    "{\"of\":1,\"model\":\"m\",\"vector\":\"AACA\"}",
+    "{\"of\":9,\"model\":\"m\",\"vector\":\"AACAPwAAAAA=\"}",
+    "{\"of\":1e300,\"model\":\"m\",\"vector\":\"AACAPwAAAAA=\"}",
+    "{\"of\":\"1\",\"model\":\"m\",\"vector\":\"AACAPwAAAAA=\"}",
+    "{\"of\":1,\"model\":7,\"vector\":\"AACAPwAAAAA=\"}",
+    "{\"of\":1,\"model\":\"m\",\"vector\":\"AAAAAAAAAAA=\"}",
+    "{\"of\":1,\"model\":\"m\",\"vector\":\"AADAfwAAwH8=\"}"};
+
+START_TEST(an_event_without_a_valid_vector_is_found_by_no_vector)
+{
+    note("boats", "the ferry leaves at noon");
+    fixture_append_at(&f, "boats", "embedding.added", no_vectors[_i], START);
+    ck_ranked("", VECTOR(1, 0));
+    ck_ranked("boats: ferry in 1 event\n  1 the <ferry> leaves at noon\n",
+              WORDS(ANNAL_SLICE("ferry")), VECTOR(1, 0));
+}
+END_TEST
+
+START_TEST(an_embedding_needs_an_event_a_model_and_finite_numbers)
+{
+    const float values[] = {1, INFINITY};
+    const annal_slice boats = ANNAL_SLICE("boats"), m = ANNAL_SLICE("m");
+    note("boats", "the ferry leaves at noon");
+    ck_assert_int_eq(
+        annal_embedding_put(f.store, boats, &(annal_embedding){1, m, values, 2}, 1, NULL),
+        ANNAL_ERR_INVALID);
+    ck_assert_int_eq(
+        annal_embedding_put(f.store, boats, &(annal_embedding){1, m, values, 0}, 1, NULL),
+        ANNAL_ERR_INVALID);
+    ck_assert_int_eq(
+        annal_embedding_put(f.store, boats, &(annal_embedding){1, {0}, values, 1}, 1, NULL),
+        ANNAL_ERR_INVALID);
+    ck_assert_int_eq(
+        annal_embedding_put(f.store, boats, &(annal_embedding){2, m, values, 1}, 1, NULL),
+        ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal_embedding_put(f.store, ANNAL_SLICE("x"),
+                                         &(annal_embedding){1, m, values, 1}, 1, NULL),
+                     ANNAL_ERR_NOTFOUND);
+}
+END_TEST
+
 Suite *suite_search(void)
 {
     Suite *suite = suite_create("search");
@@ -781,5 +886,11 @@ Suite *suite_search(void)
     tcase_add_test(all, words_of_a_deleted_session_leave_the_file);
     tcase_add_test(all, a_wrong_search_is_refused_with_a_reason);
     tcase_add_test(all, an_overwritten_search_file_is_rebuilt);
+    TCase *vectors = suite_case(suite, "vectors", fixture_setup, fixture_teardown);
+    tcase_add_test(vectors, a_vector_finds_what_shares_no_word);
+    tcase_add_test(vectors, vectors_outlive_the_search_index_and_end_with_their_session);
+    tcase_add_loop_test(vectors, an_event_without_a_valid_vector_is_found_by_no_vector, 0,
+                        sizeof no_vectors / sizeof *no_vectors);
+    tcase_add_test(vectors, an_embedding_needs_an_event_a_model_and_finite_numbers);
     return suite;
 }

@@ -68,6 +68,11 @@ typedef struct annal_search_options {
     uint32_t places;
     const annal_slice *preferred;
     size_t preferred_count;
+    /* For annal_search_sessions() only: a vector that means the same as the search, computed by the
+     * caller with the model whose embeddings were stored. words may then be empty. */
+    annal_slice vector_model;
+    const float *vector;
+    size_t vector_count;
 } annal_search_options;
 
 /* An event that was found. Slices are valid until the callback returns. */
@@ -123,6 +128,10 @@ typedef int (*annal_search_session_fn)(void *arg, const annal_search_session *fo
  * as a whole and, with less weight, by its parts; an entry of several words adds to the score where
  * it occurs as a phrase. Later sessions and preferred ones weigh a little more.
  *
+ * With options->vector, the sessions have a second order, by the event whose embedding of the same
+ * model and dimension is the nearest, by cosine; the score is then the sum of 1 / (60 + rank) in
+ * both orders. All embeddings of the store are compared, and the nearest 1000 count.
+ *
  * options->expression and order are not used. The time does not grow with the store beyond a limit:
  * of a word that occurs very often, the events that were indexed last count.
  *
@@ -132,6 +141,31 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_sessions(annal_index *index
                                                               const annal_search_options *options,
                                                               annal_search_session_fn fn, void *arg,
                                                               annal_lag *out_lag, annal_error *err);
+
+/* ---- Embeddings ---- */
+
+#define ANNAL_EMBEDDING_MAX 65536
+
+/* A vector that a program computed for an event of a session. */
+typedef struct annal_embedding {
+    uint64_t seq;      /* of the event, which is in the session's own journal */
+    annal_slice model; /* name of the model; vectors of one model are compared with each other */
+    const float *values;
+    size_t count; /* dimension, at most ANNAL_EMBEDDING_MAX */
+} annal_embedding;
+
+/*
+ * Store embeddings, durably: as events of type embedding.added of the session, so that they are
+ * deleted with it, and the search index can be rebuilt. Their ts is the time of the session's last
+ * event. A later embedding of the same event and model replaces an earlier one. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  no such session or event
+ * ANNAL_ERR_INVALID   no model, no numbers, too many, or one that is not finite
+ * Otherwise like annal_writer_append().
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_embedding_put(annal_store *store, annal_slice session,
+                                                            const annal_embedding *embeddings,
+                                                            size_t count, annal_error *err);
 
 /*
  * Switch search on or off for the store, until it is switched again. Switching it off removes

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Embeddings are events of type embedding.added in the session of the event that they stand for, so
+ * that they live exactly as long as its text (docs/decisions/0050). search.c copies them to
+ * search.db, search_rank.c compares them.
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/base64.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/slice.h"
+
+#include <annal/journal.h>
+#include <annal/search.h>
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Find the last event of a session. */
+static annal_status find_end(annal_store *store, annal_slice session, uint64_t *out_seq,
+                             int64_t *out_ts_us, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    annal_status status = annal_cursor_open(store, session, 0, &cursor, err);
+    while (status == ANNAL_OK && (status = annal_cursor_next(cursor, &event, err)) >= 0 &&
+           status != ANNAL_END) {
+        if (status == ANNAL_OK) {
+            *out_seq = event.seq;
+            *out_ts_us = event.ts_us;
+        }
+        status = ANNAL_OK; /* a damaged event is skipped */
+    }
+    annal_cursor_close(cursor);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status check(const annal_embedding *embedding, annal_slice session, uint64_t end,
+                          annal_error *err)
+{
+    if (embedding->seq == 0 || embedding->seq > end)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           "store an embedding: session '%.*s' has no event %" PRIu64,
+                           ANNAL_FMT(session), embedding->seq);
+    bool good = embedding->model.len > 0 && annal__json_is_utf8(embedding->model) &&
+                embedding->count > 0 && embedding->count <= ANNAL_EMBEDDING_MAX;
+    for (size_t i = 0; good && i < embedding->count; i++)
+        good = isfinite(embedding->values[i]);
+    return good ? ANNAL_OK
+                : annal__fail(err, ANNAL_ERR_INVALID,
+                              "store an embedding of event %" PRIu64
+                              ": it needs the name of its model, and 1 to %d finite numbers",
+                              embedding->seq, ANNAL_EMBEDDING_MAX);
+}
+
+static annal_status put_data(struct buf *out, const annal_embedding *embedding)
+{
+    const annal_slice bytes = {(const char *)embedding->values,
+                               embedding->count * sizeof *embedding->values};
+    annal_status status = annal__json_put(out, "{\"of\":#,\"model\":?,\"vector\":\"",
+                                          JSON_U64(embedding->seq), embedding->model);
+    if (status >= 0)
+        status = annal__base64_put(out, bytes);
+    return status < 0 ? status : annal__buf_append(out, "\"}", 2);
+}
+
+annal_status annal_embedding_put(annal_store *store, annal_slice session,
+                                 const annal_embedding *embeddings, size_t count, annal_error *err)
+{
+    struct buf data = {0};
+    annal_draft *drafts = NULL;
+    annal_writer *writer = NULL;
+    uint64_t end = 0, seq;
+    int64_t ts_us = 0;
+    if (count == 0)
+        return ANNAL_OK;
+    annal_status status = find_end(store, session, &end, &ts_us, err);
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = check(&embeddings[i], session, end, err);
+    if (status < 0)
+        return status;
+    drafts = annal__realloc_array(NULL, count, sizeof *drafts);
+    status = drafts == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < count; i++) {
+        size_t begin = data.len;
+        status = put_data(&data, &embeddings[i]);
+        drafts[i] = (annal_draft){.type = ANNAL_SLICE("embedding.added"),
+                                  .data.len = data.len - begin,
+                                  .ts_us = ANNAL_TS(ts_us)};
+    }
+    if (status < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "store embeddings: out of memory");
+    else
+        status = annal_writer_open(store, session, NULL, &writer, err);
+    for (size_t i = 0, at = 0; status >= 0 && i < count; at += drafts[i++].data.len)
+        drafts[i].data.ptr = data.ptr + at;
+    if (status >= 0)
+        status = annal_writer_append(writer, drafts, count, NULL, &seq, err);
+    annal_writer_close(writer);
+    annal__free(drafts);
+    annal__buf_done(&data);
+    return status;
+}
