@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ HOLD = """
 import libannal as annal, signal, sys
 store = annal.open(sys.argv[1])
 store.session("held").append("held")
+list(store.sql("SELECT 1"))  # when this process is stopped, it keeps the session, and not the tables, too
 print("held", flush=True)
 signal.pause()
 """
@@ -100,3 +102,34 @@ def test_an_asynchronous_append_is_durable_and_exact(path: Path) -> None:
             assert kept.count("g") == sum(isinstance(answer, int) for answer in answers)
 
     asyncio.run(main())
+
+
+def ended(loops: list[weakref.ref[asyncio.AbstractEventLoop]]) -> bool:
+    """Whether the loops are freed, as soon as no thread settles their appends any more."""
+    for _ in range(200):
+        gc.collect()
+        if not any(loop() for loop in loops):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_store_keeps_no_loop_that_has_ended(path: Path) -> None:
+    loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+
+    async def append(count: int) -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await asyncio.gather(*(store.session("s1").aappend("a", n) for n in range(count)))
+
+    async def leave() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        for n in range(1000):
+            asyncio.ensure_future(store.session("s1").aappend("a", n))
+        await asyncio.sleep(0)
+
+    with annal.open(path) as store:
+        asyncio.run(append(3))
+        assert ended(loops)
+        asyncio.run(leave())  # hundreds of appends were not begun
+        asyncio.run(append(1))
+        assert ended(loops)

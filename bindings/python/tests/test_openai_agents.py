@@ -56,6 +56,34 @@ def test_items_are_added_limited_taken_back_and_cleared(store: annal.Store) -> N
     asyncio.run(main())
 
 
+def test_an_item_of_reasoning_with_a_role_returns_unchanged(store: annal.Store) -> None:
+    async def main() -> None:
+        items: list[Any] = [
+            {"type": "reasoning", "role": "assistant", "content": [{"type": "reasoning_text", "text": "Hm."}]},
+            {"type": "reasoning", "id": "rs_1", "role": "assistant", "summary": [], "content": "Hm."},
+            {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "Yes."}]},
+        ]
+        await AnnalSession("a", store).add_items(items)
+        assert await AnnalSession("a", store).get_items() == items
+
+    asyncio.run(main())
+
+
+def test_a_caller_sees_its_own_items_of_level_batch_beside_another_caller(path: Path) -> None:
+    async def main() -> None:
+        with annal.open(path, batch_ms=60_000) as store:
+            mine, other = AnnalSession("a", store, level="batch"), AnnalSession("a", store, level="batch")
+            await mine.add_items([item("1")])
+            await mine.add_items([item("2")])
+            await other.add_items([item("3")])
+            assert (await other.get_items())[-1] == item("3")
+            assert await mine.get_items() == [item("1"), item("2"), item("3")]
+            await mine.add_items([item("4")])
+            assert await mine.get_items(1) == [item("4")]
+
+    asyncio.run(main())
+
+
 def test_two_processes_never_pop_the_same_item(path: Path) -> None:
     async def main() -> None:
         with annal.open(path) as one, annal.open(path) as two:

@@ -54,7 +54,7 @@ def test_an_exception_is_recorded_and_raised_again(path: Path) -> None:
 
 def test_a_step_that_ended_with_its_process_runs_again(path: Path) -> None:
     with annal.open(path) as store, resumed(store) as run:
-        run._steps.begin("pay")
+        run._steps.begin("pay", object())
     with annal.open(path) as store:
         assert list(store.sql("SELECT substr(call_id, 6) FROM dangling WHERE call_id GLOB 'step:*'")) == [("pay",)]
         with resumed(store) as run:
@@ -120,3 +120,40 @@ def test_results_that_are_no_json_fail_and_long_ones_are_artifacts(
         for key in ("", 7):
             with pytest.raises(annal.Invalid):
                 run.step(key, lambda: 1)  # type: ignore[arg-type]
+        with pytest.raises(annal.Invalid, match="retries"):
+            run.step("never", lambda: 1, retries=-1)
+        with pytest.raises(annal.Invalid, match="retries"):
+            asyncio.run(run.astep("never", lambda: asyncio.sleep(0), retries=-1))
+        assert not run.session.recovery().calls
+
+
+def test_a_cancelled_step_can_run_again(store: annal.Store) -> None:
+    async def main() -> None:
+        with resumed(store) as run:
+            first = asyncio.create_task(run.astep("load", lambda: asyncio.sleep(0)))
+            await asyncio.sleep(0)
+            first.cancel()  # while its call is recorded
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            running = asyncio.Event()
+
+            async def wait() -> str:
+                running.set()
+                await asyncio.sleep(60)
+                return "late"
+
+            second = asyncio.create_task(run.astep("load", wait))
+            await running.wait()
+            beside = asyncio.create_task(run.astep("load", wait))
+            await asyncio.sleep(0)
+            beside.cancel()  # it does not run, and does not end the one that runs
+            with pytest.raises(asyncio.CancelledError):
+                await beside
+            with pytest.raises(annal.Conflict, match="runs already"):
+                await run.astep("load", wait)
+            second.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await second
+            assert await run.astep("load", lambda: asyncio.sleep(0, "done")) == "done"
+
+    asyncio.run(asyncio.wait_for(main(), 20))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from pathlib import Path
@@ -137,3 +138,51 @@ def test_an_asynchronous_iteration_ends_when_the_tail_or_its_store_is_closed(pat
         store.close()
 
     asyncio.run(main())
+
+
+def test_a_tail_that_is_closed_between_two_looks_ends_its_iteration(store: annal.Store) -> None:
+    async def main() -> None:
+        tail = store.tail(from_now=True)
+        tail.fileno()
+        look = tail._look
+
+        def close_after(timeout_ms: int) -> None:
+            look(timeout_ms)
+            tail.close()
+
+        tail._look = close_after  # type: ignore[method-assign, assignment]
+        async for _ in tail:
+            raise AssertionError("it is closed")
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
+def test_a_wait_that_its_loop_cannot_end_leaves_no_descriptor(store: annal.Store) -> None:
+    def count() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    with store.tail(from_now=True) as tail:
+        tail.fileno()
+        before = count()
+        loop = asyncio.new_event_loop()
+        waiting = tail.__anext__()
+        task = loop.create_task(waiting)  # type: ignore[arg-type, var-annotated]
+        loop.run_until_complete(asyncio.sleep(0.01))
+        loop.close()
+        with pytest.raises(RuntimeError):
+            task.cancel()  # the loop calls nothing any more
+        waiting.close()  # type: ignore[attr-defined]
+        assert count() == before
+
+        async def refused() -> None:
+            def add_reader(*_: object) -> None:
+                raise NotImplementedError
+
+            asyncio.get_running_loop().add_reader = add_reader  # type: ignore[method-assign, assignment]
+            with pytest.raises(NotImplementedError):
+                await tail.__anext__()
+            assert not tail._waiting
+
+        for _ in range(3):
+            asyncio.run(refused())
+        assert count() == before

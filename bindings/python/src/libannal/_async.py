@@ -41,19 +41,19 @@ _Prepared = tuple["Session", Callable[..., int], bool]  # the call takes a level
 class _Turns:
     """The appends of a loop, of which each turn of the loop prepares some."""
 
-    def __init__(self, appender: Appender, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, appender: Appender) -> None:
         self._appender = appender
-        self._loop = loop
         self._count = 0
         self._later: deque[tuple[asyncio.Future[int], Callable[[], _Prepared]]] = deque()
 
     def append(self, prepare: Callable[[], _Prepared]) -> asyncio.Future[int]:
-        future: asyncio.Future[int] = self._loop.create_future()
+        loop = asyncio.get_running_loop()  # it is not kept: an ended loop must not stay alive
+        future: asyncio.Future[int] = loop.create_future()
         if self._later or self._count >= _TURN:
             self._later.append((future, prepare))
             return future
         if not self._count:
-            self._loop.call_soon(self._turn)
+            loop.call_soon(self._turn)
         self._begin(future, prepare)
         return future
 
@@ -63,7 +63,7 @@ class _Turns:
             return  # it was cancelled
         try:
             session, call, is_sync = prepare()
-            self._appender._submit(self._loop, future, session, call, is_sync)
+            self._appender._submit(future.get_loop(), future, session, call, is_sync)
         except Exception as error:
             future.set_exception(error)
 
@@ -72,7 +72,7 @@ class _Turns:
         while self._later and self._count < _TURN:
             self._begin(*self._later.popleft())
         if self._count:
-            self._loop.call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(self._turn)
 
 
 class Appender:
@@ -89,7 +89,9 @@ class Appender:
         loop = asyncio.get_running_loop()
         turns = self._turns.get(loop)
         if turns is None:
-            turns = self._turns[loop] = _Turns(self, loop)
+            for ended in [other for other in self._turns if other.is_closed()]:
+                del self._turns[ended]  # appends that were left over refer to their loop
+            turns = self._turns[loop] = _Turns(self)
         return turns.append(prepare)
 
     def _submit(

@@ -34,6 +34,7 @@ class Folded(ABC):
         self.lock = threading.RLock()
         self._file = b""
         self._seq = 0
+        self._appended = 0
         self._named: tuple[str, ...] = ()
         self.reset()
 
@@ -59,6 +60,9 @@ class Folded(ABC):
             finish_copy(self.session.store, self.session)
             info = self.session._info()
             self._forget(ffi.string(info.file))
+        if self._appended > max(self._seq, info.last_seq):
+            self._write_out()  # events of level batch, beside another caller: they are not in the journal yet
+            info = self.session._info()
         if info.fork_seq and info.last_seq == info.fork_seq:
             self._finish_fork(info.last_seq)
         if info.last_seq > self._seq:
@@ -67,6 +71,14 @@ class Folded(ABC):
         if self._named != self.parts and self._named:
             raise Conflict(f"session '{self.session.id}' does not belong to {self.parts!r}")
         return self._seq > 0
+
+    def _write_out(self) -> None:
+        """Return when all events that were appended are in the journal."""
+        try:
+            self.session.sync()
+        except (IOFailed, Unknown):
+            self._forget(b"")
+            raise
 
     def begun(self) -> bool:
         """Whether the session exists. An adapter that need not read the session for that overrides it."""
@@ -85,7 +97,7 @@ class Folded(ABC):
             pass  # another process did it
 
     def _forget(self, file: bytes) -> None:
-        self._file, self._seq, self._named = file, 0, ()
+        self._file, self._seq, self._appended, self._named = file, 0, 0, ()
         self.reset()
 
     def _take(self, event: Event) -> None:
@@ -118,6 +130,7 @@ class Folded(ABC):
             self.session._report([self.naming()])
             return
         with self.lock:
+            self._appended = first + len(written) - 1
             if first == self._seq + 1:
                 now_us = time.time_ns() // 1000
                 for seq, draft in enumerate(written, first):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from ._core import natural
 from ._errors import Conflict, Invalid
 from ._event import Event
 from ._json import dumps, loads
@@ -38,7 +39,7 @@ class Steps:
         self._owner = ""
         self._called: dict[str, int] = {}  # by id of the call, the seq of its tool.called
         self._ended: dict[str, Event] = {}
-        self._running: set[str] = set()
+        self._running: dict[str, object] = {}  # by id of the call, its attempt in this process
 
     def _read(self) -> None:
         session = self._run.session
@@ -84,8 +85,8 @@ class Steps:
         failed.kind = str(error.get("type", ""))
         raise failed
 
-    def begin(self, key: str) -> tuple[bool, Any]:
-        """(True, the recorded result), or (False, None) after the call was recorded."""
+    def begin(self, key: str, attempt: object) -> tuple[bool, Any]:
+        """(True, the recorded result), or (False, None) after the call was recorded, until `end()` of this attempt."""
         if not isinstance(key, str) or not key:
             raise Invalid("the key of a step is a str that is not empty")
         call_id = f"step:{key}"
@@ -95,20 +96,18 @@ class Steps:
                 return True, self._answer(self._ended[call_id])
             if call_id in self._running:
                 raise Conflict(f"step '{key}' runs already in this process")
-            self._running.add(call_id)
-        try:
-            if call_id in self._called:
-                self._append("step.retried", {"call_id": call_id, "reason": "interrupted"}, call_id)
-            else:
-                self._append("tool.called", {"call_id": call_id, "tool": key}, call_id)
-        except BaseException:
-            self._running.discard(call_id)
-            raise
+            self._running[call_id] = attempt
+        if call_id in self._called:
+            self._append("step.retried", {"call_id": call_id, "reason": "interrupted"}, call_id)
+        else:
+            self._append("tool.called", {"call_id": call_id, "tool": key}, call_id)
         return False, None
 
-    def end(self, key: str) -> None:
-        """The step does not run any more in this process."""
-        self._running.discard(f"step:{key}")
+    def end(self, key: str, attempt: object) -> None:
+        """The step does not run any more in this process, if it ran in this attempt."""
+        with self._lock:
+            if self._running.get(f"step:{key}") is attempt:
+                del self._running[f"step:{key}"]
 
     def retry(self, key: str, attempt: int, error: BaseException) -> None:
         data = {"call_id": f"step:{key}", "reason": "error", "attempt": attempt, "error": _error(error)}
@@ -164,11 +163,12 @@ def _within(function: Callable[[], Any], timeout: float | None) -> Any:
 
 
 def run_step(steps: Steps, key: str, function: Callable[[], Any], retries: int, timeout: float | None) -> Any:
-    is_done, result = steps.begin(key)
-    if is_done:
-        return result
-    began = time.monotonic()
+    natural(retries, "retries")
+    this, began = object(), time.monotonic()
     try:
+        is_done, result = steps.begin(key, this)
+        if is_done:
+            return result
         for attempt in range(1, retries + 2):
             try:
                 content = dumps(_within(function, timeout))
@@ -181,7 +181,7 @@ def run_step(steps: Steps, key: str, function: Callable[[], Any], retries: int, 
                 time.sleep(min(_PAUSE * 2 ** (attempt - 1), _PAUSE_MOST))
         return steps.complete(key, content, began)
     finally:
-        steps.end(key)
+        steps.end(key, this)
 
 
 async def run_step_async(
@@ -191,11 +191,12 @@ async def run_step_async(
 
     from ._await import in_thread
 
-    is_done, result = await in_thread(steps.begin, key)
-    if is_done:
-        return result
-    began = time.monotonic()
+    natural(retries, "retries")
+    this, began = object(), time.monotonic()
     try:
+        is_done, result = await in_thread(steps.begin, key, this)
+        if is_done:
+            return result
         for attempt in range(1, retries + 2):
             try:
                 content = dumps(await asyncio.wait_for(function(), timeout))
@@ -208,4 +209,4 @@ async def run_step_async(
                 await asyncio.sleep(min(_PAUSE * 2 ** (attempt - 1), _PAUSE_MOST))
         return await in_thread(steps.complete, key, content, began)
     finally:
-        steps.end(key)
+        steps.end(key, this)

@@ -7,10 +7,10 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ._core import (
     Collector,
@@ -39,6 +39,8 @@ from ._tail import Tail, open_tail
 if TYPE_CHECKING:
     from ._async import Appender
     from ._session import Session
+
+T = TypeVar("T")
 
 Level = Literal["sync", "batch", "os"]
 """When an append counts as done: "sync" survives a power cut, "batch" is durable within batch_ms, "os" survives
@@ -387,16 +389,17 @@ class Store:
         ending. `expression` is an expression of SQLite's FTS5 instead. `limit` 0: all. Raises `Invalid` if there is
         nothing to search for. To find the right session, use `find()`.
         """
-        options, _kept = self._search_options(
-            words, expression, sessions, types, role, tool, since, until, limit, newest_first
+        return self._search(
+            (lib.annal_search, lib.libannal_on_hit, _read_hit),
+            (words, sessions, types),
+            expression=expression,
+            role=role,
+            tool=tool,
+            since_us=bound(since),
+            until_us=bound(until),
+            limit=natural(limit, "limit"),
+            order=lib.ANNAL_SEARCH_NEWEST if newest_first else lib.ANNAL_SEARCH_BEST,
         )
-        found: Collector[Hit] = Collector(_read_hit)
-        err = new_error()
-        with self._gate:
-            status = lib.annal_search(
-                self._indexed(), options, lib.libannal_on_hit, found.handle, ffi.NULL, err
-            )
-        return found.done(status, err)
 
     def find(
         self,
@@ -422,51 +425,38 @@ class Store:
         ...     [(found.session, found.why) for found in store.find("when was the migration of tables?")]
         [('s1', 'migration in 1 event, tables in 1; 2 of 2 in event 1')]
         """
-        options, _kept = self._search_options(words, "", sessions, types, role, tool, since, until, limit, False)
-        options.places = places
-        found: Collector[Found] = Collector(_read_found)
-        err = new_error()
-        with self._gate:
-            status = lib.annal_search_sessions(
-                self._indexed(), options, lib.libannal_on_found, found.handle, ffi.NULL, err
-            )
-        return found.done(status, err)
-
-    def _search_options(
-        self,
-        words: str | Sequence[str],
-        expression: str,
-        sessions: str | Sequence[str] | None,
-        types: str | Sequence[str] | None,
-        role: str,
-        tool: str,
-        since: Time | None,
-        until: Time | None,
-        limit: int,
-        newest_first: bool,
-    ) -> tuple[Any, list[Any]]:
-        """The options of a search, and what must be kept while they are used."""
-        kept = [Slices(words.split() if isinstance(words, str) else words), Slices(sessions), Slices(types)]
-        single = [Slice(expression), Slice(role), Slice(tool)]
-        options = ffi.new(
-            "annal_search_options *",
-            {
-                "words": kept[0].array,
-                "word_count": kept[0].count,
-                "expression": single[0].value,
-                "sessions": kept[1].array,
-                "session_count": kept[1].count,
-                "role": single[1].value,
-                "tool": single[2].value,
-                "types": kept[2].array,
-                "type_count": kept[2].count,
-                "since_us": bound(since),
-                "until_us": bound(until),
-                "limit": natural(limit, "limit"),
-                "order": lib.ANNAL_SEARCH_NEWEST if newest_first else lib.ANNAL_SEARCH_BEST,
-            },
+        return self._search(
+            (lib.annal_search_sessions, lib.libannal_on_found, _read_found),
+            (words, sessions, types),
+            role=role,
+            tool=tool,
+            since_us=bound(since),
+            until_us=bound(until),
+            limit=natural(limit, "limit"),
+            places=natural(places, "places"),
         )
-        return options, [*kept, *single]
+
+    def _search(
+        self,
+        how: tuple[Any, Any, Callable[[Any], T]],
+        lists: tuple[str | Sequence[str], str | Sequence[str] | None, str | Sequence[str] | None],
+        **members: str | int,
+    ) -> list[T]:
+        """Search with a function of the library, its callback and the reader of that; `members` of its options are named
+        there as here.
+        """
+        function, callback, read = how
+        words, sessions, types = lists
+        kept = [Slices(words.split() if isinstance(words, str) else words), Slices(sessions), Slices(types)]
+        texts = {name: Slice(member) for name, member in members.items() if isinstance(member, str)}
+        given: dict[str, Any] = members | {name: member.value for name, member in texts.items()}
+        for name, slices in zip(("word", "session", "type"), kept):
+            given |= {f"{name}s": slices.array, f"{name}_count": slices.count}
+        options = ffi.new("annal_search_options *", given)
+        found, err = Collector(read), new_error()
+        with self._gate:
+            status = function(self._indexed(), options, callback, found.handle, ffi.NULL, err)
+        return found.done(status, err)
 
     # ---- Live ----
 

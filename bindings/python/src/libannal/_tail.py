@@ -31,7 +31,6 @@ class Tail(Resource):
         super().__init__(store._own(pointer, lib.annal_tail_close), threading.Lock())
         self._store = store
         self._raw = ffi.new("annal_event *")
-        self._fd = -1
         self._waiting: set[Any] = set()  # futures of coroutines that wait for an event
         store._tails.add(self)
 
@@ -98,30 +97,35 @@ class Tail(Resource):
         import asyncio  # a program without a loop does not pay for it
 
         loop = asyncio.get_running_loop()
-        descriptor = os.dup(self.fileno())  # stays open if the tail is closed
         ready = loop.create_future()
-        self._waiting.add(ready)
-        loop.add_reader(descriptor, _set, ready)
+        self._waiting.add(ready)  # before the tail is used: close() wakes it, or fileno() finds the tail closed
+        descriptor = -1
         try:
-            if self._store._gate.closed:
-                return  # it was closed before the future was known
+            with self._lock:
+                descriptor = os.dup(self._descriptor())  # stays open if the tail is closed
+            loop.add_reader(descriptor, _set, ready)
             await ready
         finally:
             self._waiting.discard(ready)
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
+            if descriptor >= 0:
+                if not loop.is_closed():
+                    loop.remove_reader(descriptor)
+                os.close(descriptor)
 
     def fileno(self) -> int:
         """A descriptor that is readable if there may be something new: for poll, epoll, select.
 
         Call `next(0)` until it returns None before each wait.
         """
-        if self._fd < 0:
-            out, err = ffi.new("int *"), new_error()
-            with self._lock, self._store._gate:
-                check(lib.annal_tail_fd(self._handle.pointer, out, err), err)
-            self._fd = out[0]
-        return self._fd
+        with self._lock:
+            return self._descriptor()
+
+    def _descriptor(self) -> int:
+        """The descriptor. The caller holds the lock, so that it stays open."""
+        out, err = ffi.new("int *"), new_error()
+        with self._store._gate:
+            check(lib.annal_tail_fd(self._handle.pointer, out, err), err)
+        return int(out[0])
 
     def commit(self) -> None:
         """Confirm that every event that this tail returned is processed: its named cursor continues after them.

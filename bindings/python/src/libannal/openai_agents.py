@@ -56,7 +56,7 @@ def _tell(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     kind, made = item.get("type"), {"id": f"~{os.urandom(4).hex()}"}
     if any(name in item for name in _OURS) or item.get("id", "") is None or str(item.get("id", "")).startswith("~"):
         return "item.added", item
-    if isinstance(item.get("role"), str) and "content" in item:
+    if kind != "reasoning" and isinstance(item.get("role"), str) and "content" in item:
         return "message.added", {**made, **item, "item": True}
     if kind == "reasoning" and "content" not in item and "role" not in item and isinstance(item.get("summary"), list):
         renamed = {"content" if name == "summary" else name: value for name, value in item.items()}
