@@ -15,6 +15,7 @@
  * (4) Snapshots are written to sessions.db only, never to the fallback.
  */
 #include "index/index.h"
+#include "journal/base/error.h"
 #include "journal/sys/say.h"
 
 #define RETRY_MS 10000
@@ -43,7 +44,7 @@ annal_status annal__fallback_begin(annal_index *index, const annal_error *why, a
 bool annal__fallback_helps(const annal_index *index, annal_status status)
 {
     return !index->derived.frozen && !index->derived.private &&
-           (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT ||
+           (annal__error_is_io(status) || status == ANNAL_ERR_CORRUPT ||
             (status == ANNAL_ERR_BUSY && !annal__derived_exists(&index->derived)));
 }
 

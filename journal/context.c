@@ -144,7 +144,8 @@ annal_status annal__context_check_writable(const struct context *context, annal_
     if (status < 0)
         return status;
     if (context->read_only)
-        return annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only", context->path);
+        return annal__fail(err, ANNAL_ERR_READONLY, "store %s is open for reading only",
+                           context->path);
     return ANNAL_OK;
 }
 

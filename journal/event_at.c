@@ -562,7 +562,7 @@ static annal_status open_and_read(annal__event_buffer *buffer, const annal_store
     struct journal *journal = NULL;
     annal_error why = {0};
     annal_status status = open_journal(buffer, store, session, &journal, &why);
-    if (status == ANNAL_ERR_IO && (why.os_errno == EMFILE || why.os_errno == ENFILE)) {
+    if (annal__error_is_io(status) && (why.os_errno == EMFILE || why.os_errno == ENFILE)) {
         close_all(buffer);
         status = open_journal(buffer, store, session, &journal, &why);
     }

@@ -177,7 +177,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
         if (target->fd < 0 && errno != ENOENT)
             status = annal__fail_errno(&failure, "cannot open %s", path.ptr);
     }
-    if (status == ANNAL_ERR_IO) { /* one bad journal does not stop the recovery of the others */
+    if (annal__error_is_io(status)) { /* one bad journal does not stop the recovery of the others */
         stop_target(redo, target, failure.message, 0);
         status = ANNAL_OK;
     } else if (status < 0 && err != NULL) {
@@ -459,7 +459,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, &failure)
                                               : redo_bytes(redo, target, &record, data, &failure);
         /* A bad journal, or tombstone, does not stop the recovery of the others. */
-        if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT) {
+        if (annal__error_is_io(status) || status == ANNAL_ERR_CORRUPT) {
             stop_target(redo, target, failure.message, record.offset);
             status = ANNAL_OK;
         } else if (status < 0 && err != NULL) {
@@ -647,7 +647,7 @@ static annal_status cut_loose_tail(struct redo *redo, struct target *target, ann
     if (status == ANNAL_OK && end < (uint64_t)file.st_size)
         status = annal__torn_cut(redo->sessions, annal_slice_of(target->session), target->fd, end,
                                  (uint64_t)file.st_size, &failure);
-    if (status == ANNAL_ERR_IO) {
+    if (annal__error_is_io(status)) {
         stop_target(redo, target, failure.message, target->loose_offset);
         return ANNAL_OK;
     }

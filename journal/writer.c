@@ -754,7 +754,9 @@ static annal_status check_health(const struct session *session, annal_error *err
         *err = *session->refusal;
     /* the status must say that this append is refused: the status of the stored reason may say that
      * the fate of earlier events is unknown */
-    return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
+    if (session->refused)
+        return ANNAL_ERR_CLOSED;
+    return annal__error_is_io(session->refusal->status) ? session->refusal->status : ANNAL_ERR_IO;
 }
 
 /* Own the session, and check whether these events may be appended. ANNAL_END: they are in the

@@ -469,7 +469,7 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
 {
     annal_store *store = annal__index_store(index);
     if (annal__session_list_is_read_only(store))
-        return annal__fail(err, ANNAL_ERR_IO,
+        return annal__fail(err, ANNAL_ERR_READONLY,
                            "take snapshots in store %s: the store is open for reading only",
                            annal_store_path(store));
     annal_status status = open_task(index, policy, false, out_snapshots, err);

@@ -27,6 +27,7 @@ static annal_status status_of(int rc)
     case SQLITE_NOTADB:
         return ANNAL_ERR_CORRUPT;
     case SQLITE_FULL:
+        return ANNAL_ERR_FULL;
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
@@ -71,7 +72,7 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
                 status == ANNAL_ERR_CORRUPT
                     ? "; try again: the database will be rebuilt from the journals"
                     : "");
-    if (err != NULL && status == ANNAL_ERR_IO)
+    if (err != NULL && annal__error_is_io(status))
         err->os_errno = errno_of(db, rc);
     return status;
 }

@@ -240,7 +240,7 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
     if (status < 0) {
         close_writer(derived);
         /* a new file could not be filled, for instance on a full disk: leave no empty file */
-        if (fills && status == ANNAL_ERR_IO && !derived->private)
+        if (fills && annal__error_is_io(status) && !derived->private)
             (void)annal__files_remove(derived_io(derived), derived->path, NULL);
         return status;
     }
@@ -362,7 +362,7 @@ static annal_status begin_once(struct derived *derived, int64_t deadline_us, ann
     }
     annal__patience_unlimit(&derived->patience, &limit);
     /* the file may have been deleted while it was being opened: the next attempt opens it again */
-    if (status == ANNAL_ERR_IO)
+    if (annal__error_is_io(status))
         close_writer(derived);
     if (status < 0)
         annal__index_lock_give(&derived->lock);
@@ -372,14 +372,14 @@ static annal_status begin_once(struct derived *derived, int64_t deadline_us, ann
 annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     if (derived->frozen)
-        return annal__fail(err, ANNAL_ERR_IO,
+        return annal__fail(err, ANNAL_ERR_READONLY,
                            "the store is open for reading only, so its index is not updated");
     for (unsigned attempt = 0;; attempt++) {
         annal_error why = {0};
         annal_status status = begin_once(derived, deadline_us, &why);
-        bool again =
-            status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < DERIVED_IO_ATTEMPTS &&
-                                         !annal__derived_is_hopeless(&why));
+        bool again = status == ANNAL_ERR_BUSY ||
+                     (annal__error_is_io(status) && attempt < DERIVED_IO_ATTEMPTS &&
+                      !annal__derived_is_hopeless(&why));
         if (!again || gives_up(derived, deadline_us)) {
             if (status < 0 && err != NULL)
                 *err = why;
@@ -429,7 +429,7 @@ annal_status annal__derived_end(struct derived *derived, bool keep, annal_error 
 annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     if (derived->frozen || derived->private)
-        return annal__fail(err, ANNAL_ERR_IO,
+        return annal__fail(err, ANNAL_ERR_READONLY,
                            "cannot write '%s': the store is open for reading only", derived->path);
     annal_status status = take_lock(derived, deadline_us, err);
     if (status < 0)
@@ -466,7 +466,7 @@ static annal_status open_keep(struct derived *derived, annal_error *err)
 annal_status annal__derived_discard(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     if (derived->frozen)
-        return annal__fail(err, ANNAL_ERR_IO,
+        return annal__fail(err, ANNAL_ERR_READONLY,
                            "cannot write '%s': the store is open for reading only", derived->path);
     annal_status status = take_lock(derived, deadline_us, err);
     if (status < 0)

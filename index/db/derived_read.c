@@ -114,7 +114,7 @@ static annal_status open_frozen(struct derived *derived, struct opened *out, ann
     /*
      * ANNAL_ERR_IO only: a file that other programs lock or write must not be opened as immutable
      */
-    if (status != ANNAL_ERR_IO)
+    if (!annal__error_is_io(status))
         return status;
     status = immutable_uri(derived, &uri, err);
     if (status >= 0)
@@ -250,7 +250,7 @@ static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum w
         annal__patience_on(&derived->patience, *out_db);
     if (status >= 0)
         status = annal__derived_inspect(derived, *out_db, out_whose, &unused, err);
-    if (status != ANNAL_ERR_IO || !derived->frozen)
+    if (!annal__error_is_io(status) || !derived->frozen)
         return status;
     annal__db_close(*out_db);
     *out_db = NULL;

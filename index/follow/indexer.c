@@ -370,7 +370,8 @@ static bool is_about_database(struct derived *derived, annal_status status, cons
         return true;
     if (derived->frozen || plan->unreadable.status < 0)
         return false;
-    return status == ANNAL_ERR_IO || (status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived));
+    return annal__error_is_io(status) ||
+           (status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived));
 }
 
 annal_status annal__indexer_run(struct follower *follower, const annal_slice *sessions,

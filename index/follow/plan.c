@@ -178,7 +178,7 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     status = annal_session_info_get(follower->derived->store, session, &info, err);
     if (status == ANNAL_ERR_CORRUPT && annal__stray_is(follower->derived->store, session))
         status = ANNAL_ERR_NOTFOUND;
-    if (status == ANNAL_ERR_IO && annal__stray_is(follower->derived->store, session))
+    if (annal__error_is_io(status) && annal__stray_is(follower->derived->store, session))
         /* this user may not read the journal: rows that another user indexed stay (rule (6) of
          * stray.h) */
         return ANNAL_OK;
@@ -211,7 +211,7 @@ static bool has_more(const struct follower *follower, annal_slice session,
     annal_status status =
         annal_cursor_open_at(follower->derived->store, session, entry->from.seq, entry->from.offset,
                              entry->from.h_before, &cursor, NULL);
-    if (status == ANNAL_ERR_IO && annal__stray_is(follower->derived->store, session))
+    if (annal__error_is_io(status) && annal__stray_is(follower->derived->store, session))
         return false;
     if (status >= 0)
         status = annal_cursor_next(cursor, &event, NULL);

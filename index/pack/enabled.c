@@ -93,7 +93,7 @@ static annal_status run_change(const struct change *change, annal_error *err)
 {
     struct index_lock lock;
     if (annal__session_list_is_read_only(change->store))
-        return annal__fail(err, ANNAL_ERR_IO,
+        return annal__fail(err, ANNAL_ERR_READONLY,
                            "cannot enable or disable pack '%s': the store is open for reading only",
                            change->name);
     annal_status status =

@@ -304,7 +304,7 @@ static annal_status add_wrong(struct pack_set *set, annal_slice name, const anna
                            ANNAL_FMT(name));
     slot->error = *why;
     slot->is_file = true;
-    set->again = set->again || why->status == ANNAL_ERR_IO;
+    set->again = set->again || annal__error_is_io(why->status);
     return ANNAL_OK;
 }
 
@@ -350,7 +350,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
         status = parse_slot(index, set, slot, path, annal__buf_slice(&text), err);
     else
         slot->error = why;
-    set->again = set->again || why.status == ANNAL_ERR_IO;
+    set->again = set->again || annal__error_is_io(why.status);
     annal__buf_done(&text);
     if (why.status == ANNAL_ERR_NOMEM && err != NULL)
         *err = why;

@@ -68,7 +68,7 @@ static annal_status open_store(struct store_source *source, annal_error *err)
 {
     annal_store_options options = {.no_keeper = true};
     annal_status status = annal_store_open(source->path, &options, &source->store, err);
-    if (status == ANNAL_ERR_UNSUPPORTED || (status == ANNAL_ERR_IO && is_refused(err))) {
+    if (status == ANNAL_ERR_UNSUPPORTED || (annal__error_is_io(status) && is_refused(err))) {
         options.read_only = true;
         status = annal_store_open(source->path, &options, &source->store, err);
     }

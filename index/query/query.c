@@ -683,7 +683,7 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
         if (status != ANNAL_OK)
             return status;
         status = annal__event_rows_read(&query->found, out_event, err);
-    } while (!query->one_session && status == ANNAL_ERR_IO &&
+    } while (!query->one_session && annal__error_is_io(status) &&
              annal__stray_is(query->index->store, *out_session));
     if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND)
         return ANNAL_DAMAGE;

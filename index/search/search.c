@@ -520,7 +520,7 @@ annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)
     const struct io *io = annal__store_io(index->store);
     struct buf path = {0};
     if (annal__session_list_is_read_only(index->store))
-        return annal__fail(err, ANNAL_ERR_IO,
+        return annal__fail(err, ANNAL_ERR_READONLY,
                            "cannot enable or disable search: the store is open for reading only");
     annal_status status = off_path(search, &path, err);
     if (status >= 0 && on)

@@ -339,7 +339,7 @@ annal_status annal__search_ask(struct asking *asking, annal_lag *out_lag, annal_
     if (status < 0 && err != NULL)
         *err = why;
     /* no space or no permission: search an index in memory, as for sessions.db */
-    if (status == ANNAL_ERR_IO && !asking->begun && !index->search.derived.frozen &&
+    if (annal__error_is_io(status) && !asking->begun && !index->search.derived.frozen &&
         annal__derived_is_hopeless(&why)) {
         struct stamp unused;
         status = annal__fallback_begin(index, &why, err);

@@ -42,6 +42,10 @@ const char *annal_status_name(annal_status status)
         return "sql";
     case ANNAL_ERR_REFUSED:
         return "refused";
+    case ANNAL_ERR_FULL:
+        return "disk full";
+    case ANNAL_ERR_READONLY:
+        return "read-only";
     }
     return "no such status";
 }
@@ -82,13 +86,28 @@ annal_status annal__fail(annal_error *err, annal_status status, const char *form
     return status;
 }
 
+annal_status annal__error_of_errno(int os_errno)
+{
+    switch (os_errno) {
+    case ENOSPC:
+    case EDQUOT:
+    case NO_INODE:
+        return ANNAL_ERR_FULL;
+    case EROFS:
+        return ANNAL_ERR_READONLY;
+    default:
+        return ANNAL_ERR_IO;
+    }
+}
+
 annal_status annal__fail_errno(annal_error *err, const char *format, ...)
 {
     int os_errno = errno;
     if (err != NULL) {
         va_list args;
         va_start(args, format);
-        fill(err, ANNAL_ERR_IO, os_errno == NO_INODE ? ENOSPC : os_errno, format, args);
+        fill(err, annal__error_of_errno(os_errno), os_errno == NO_INODE ? ENOSPC : os_errno, format,
+             args);
         va_end(args);
         char space[128];
 /* the GNU function returns the text, and uses `space` only for an unknown number */
@@ -106,7 +125,7 @@ annal_status annal__fail_errno(annal_error *err, const char *format, ...)
         snprintf(err->message + used, sizeof err->message - used, ": %s", reason);
     }
     errno = os_errno;
-    return ANNAL_ERR_IO;
+    return annal__error_of_errno(os_errno);
 }
 
 void annal__error_context(annal_error *err, const char *format, ...)

@@ -22,7 +22,16 @@ annal_status annal__fail(annal_error *err, annal_status status, const char *form
  */
 #define NO_INODE ENOSR
 
-/* As annal__fail() with ANNAL_ERR_IO; adds ": <text of errno>" to the message, and keeps errno. */
+/* Return the status for an errno: ANNAL_ERR_FULL, ANNAL_ERR_READONLY or ANNAL_ERR_IO. */
+annal_status annal__error_of_errno(int os_errno);
+
+/* Return whether a status is one of those. */
+static inline bool annal__error_is_io(annal_status status)
+{
+    return status == ANNAL_ERR_IO || status == ANNAL_ERR_FULL || status == ANNAL_ERR_READONLY;
+}
+
+/* As annal__fail() with the status of errno; adds ": <text of errno>" to the message, and keeps errno. */
 annal_status annal__fail_errno(annal_error *err, const char *format, ...) ANNAL_PRINTF(2, 3);
 
 /* Put words before the message of an error that another function has filled: what only this caller

@@ -8,6 +8,7 @@
 #define JOURNAL_SYS_SEAM_H
 
 #include "journal/base/clock.h"
+#include "journal/base/error.h"
 #include "journal/base/io.h"
 
 #include <annal/journal.h>
@@ -40,7 +41,7 @@ bool annal__stray_is(annal_store *store, annal_slice session);
  * of the session in its name. Then call annal__stray_is(). */
 static inline bool annal__may_be_stray(annal_status status)
 {
-    return status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_IO;
+    return status == ANNAL_ERR_CORRUPT || annal__error_is_io(status);
 }
 
 /* Return whether a journal was omitted because this user may not read it, so that answers may be

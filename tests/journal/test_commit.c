@@ -306,7 +306,7 @@ START_TEST(an_append_is_refused_until_the_disk_has_room)
     for (int level = ANNAL_LEVEL_SYNC; level <= ANNAL_LEVEL_OS; level++) {
         annal_error err = {0};
         ck_assert_int_eq(append_number(store, "s", 3, 40, (annal_level)level, &seq, &err),
-                         ANNAL_ERR_IO);
+                         ANNAL_ERR_FULL);
         ck_assert_int_eq(err.os_errno, ENOSPC);
     }
     annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &after);
@@ -337,7 +337,7 @@ START_TEST(the_log_does_not_grow_into_the_reserved_disk_space)
     for (uint64_t number = 2; number <= 60; number++)
         ck_ok(append_number(store, "s", number, 100000, ANNAL_LEVEL_SYNC, &seq, err));
     /* One that needs a larger log is refused, and takes the store nowhere. */
-    ck_status(ANNAL_ERR_IO, append_number(store, "s", 61, 2 << 20, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_FULL, append_number(store, "s", 61, 2 << 20, ANNAL_LEVEL_SYNC, &seq, err));
     append_numbers(store, "s", 61, 61, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(stat(log, &after), 0);
     ck_assert_int_eq(after.st_size, before.st_size);

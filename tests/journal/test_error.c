@@ -23,7 +23,7 @@ START_TEST(failing_with_errno_says_why_and_keeps_errno)
 {
     annal_error err = {0};
     errno = ENOSPC;
-    ck_assert_int_eq(annal__fail_errno(&err, "append to session '%s'", "a1"), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal__fail_errno(&err, "append to session '%s'", "a1"), ANNAL_ERR_FULL);
     ck_assert_int_eq(errno, ENOSPC);
     ck_assert_int_eq(err.os_errno, ENOSPC);
     ck_assert_str_eq(err.message, "append to session 'a1': No space left on device");

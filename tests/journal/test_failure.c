@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/failure.h"
 
+#include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/log_void.h"
 #include "tests/support/journals.h"
@@ -62,7 +63,7 @@ static void ck_refused(const char *session, uint64_t number, int os_errno)
     annal_error err = {0};
     uint64_t seq = 77;
     annal_status status = append_number(store, session, number, 40, ANNAL_LEVEL_SYNC, &seq, &err);
-    ck_assert_msg(status == ANNAL_ERR_IO, "%s: %s", annal_status_name(status), err.message);
+    ck_assert_msg(annal__error_is_io(status), "%s: %s", annal_status_name(status), err.message);
     ck_assert_int_eq(err.os_errno, os_errno);
     ck_assert_uint_eq(seq, 77);
 }
@@ -402,7 +403,7 @@ START_TEST(a_large_group_without_a_header_is_refused_and_the_log_stays_in_use)
     ino_t inode = store->own_log.log.inode;
     picky_io_fail(&disk, PICKY_WRITE, LOG, ENOSPC, 1)->after = 1;
     ck_assert_int_eq(annal_writer_append(writer, drafts, COUNT, NULL, &seq, &failure),
-                     ANNAL_ERR_IO);
+                     ANNAL_ERR_FULL);
     ck_assert_uint_eq(disk.failed, 1);
     ck_ok(annal_writer_append(writer, drafts, COUNT, NULL, &seq, err));
     ck_assert_uint_eq(seq, 1);
@@ -777,7 +778,7 @@ START_TEST(a_writer_reports_lost_seqs_until_its_next_append)
         ck_fate(writer, ANNAL_OK, 0, 0);
         ck_numbers(store, "s", 2);
         annal_writer_close(writer);
-        ck_status(ANNAL_ERR_IO, annal_sync(store, err)); /* it tells of the loss too */
+        ck_status(ANNAL_ERR_FULL, annal_sync(store, err)); /* it tells of the loss too */
         store_close(store);
         tmpdir_teardown();
         set_up();

@@ -68,7 +68,7 @@ START_TEST(a_failed_publish_leaves_the_old_or_the_new_file_and_no_trace)
         annal_error err = {0};
         disk.calls = 0;
         disk.fail_at = i;
-        ck_assert_int_eq(annal__io_publish_file(&disk.io, path, "new", 3, &err), ANNAL_ERR_IO);
+        ck_assert_int_eq(annal__io_publish_file(&disk.io, path, "new", 3, &err), ANNAL_ERR_FULL);
         ck_assert_int_eq(err.os_errno, ENOSPC);
         ck_assert_ptr_nonnull(strstr(err.message, "No space left on device"));
         assert_file("f", i <= 4 ? "old" : "new");

@@ -162,7 +162,7 @@ START_TEST(below_16_mib_of_free_space_appends_are_refused)
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     store_close(store_open(path));
     annal_store *full = store_open_seams(path, &seams);
-    ck_status(ANNAL_ERR_IO, append_number(full, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_FULL, append_number(full, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_uint_eq(read_session(full, "s", NULL, NULL), 0);
     store_close(full);
 }
@@ -195,7 +195,7 @@ START_TEST(a_small_disk_is_used_and_a_refusal_names_the_reserved_space)
         small_free = frees[i > 0];
         ck_ok(annal__store_open(tmpdir_path(&dir, "small"), &options, &seams, &small, err));
         annal_status status = append_number(small, "s", i + 1, 40, ANNAL_LEVEL_SYNC, &seq, &why);
-        ck_assert_int_eq(status, i == 1 ? ANNAL_ERR_IO : ANNAL_OK);
+        ck_assert_int_eq(status, i == 1 ? ANNAL_ERR_FULL : ANNAL_OK);
         if (i == 1)
             ck_assert_ptr_nonnull(strstr(why.message,
                                          "0.5 MiB of its disk are free, the append "

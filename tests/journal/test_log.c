@@ -210,7 +210,7 @@ START_TEST(a_filesystem_that_cannot_reserve_space_gets_a_log_of_zeros)
     watch(&watched, ENOSPC);
     ck_assert_int_eq(annal__log_create(&watched.io, tmpdir_path(&dir, "02.log"), REGION_LARGE, 1,
                                        &log, &failure),
-                     ANNAL_ERR_IO);
+                     ANNAL_ERR_FULL);
     ck_assert_int_eq(failure.os_errno, ENOSPC);
     ck_assert_int_eq(stat(tmpdir_path(&dir, "02.log"), &file), -1);
 }
@@ -555,7 +555,7 @@ START_TEST(a_first_block_that_cannot_be_repaired_is_a_failure_and_stays_damaged)
         annal_status status = annal__log_mend(&again, NULL);
         failed = disk.calls >= at;
         disk.fail_at = 0;
-        ck_assert(failed ? status == ANNAL_ERR_IO && again.first_damaged
+        ck_assert(failed ? status == ANNAL_ERR_FULL && again.first_damaged
                          : status == ANNAL_OK && !again.first_damaged);
         ck_ok(annal__log_mend(&again, err));
         ck_ok(annal__log_mend(&again, err)); /* nothing is to be done */

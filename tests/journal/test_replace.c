@@ -557,7 +557,7 @@ START_TEST(a_full_disk_without_a_commit_log_can_be_read_and_emptied)
 
     store = open_on_full_disk(&full);
     ck_numbers(store, "s", 3);
-    ck_status(ANNAL_ERR_IO, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_FULL, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_no_session(store, "s");
     ck_numbers(store, "t", 2);
@@ -584,7 +584,7 @@ START_TEST(a_deletion_on_a_full_disk_waits_for_the_owner_and_its_checkpoint)
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_keep(owner, err)); /* gives it back; its log has the redo, and no room is for a
                                       tombstone */
-    ck_status(ANNAL_ERR_IO, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_FULL, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(store, "s", 3);
     append_numbers(owner, "s", 4, 4, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));

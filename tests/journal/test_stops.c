@@ -569,7 +569,7 @@ START_TEST(the_deleter_of_a_session_on_a_full_disk_waits_for_no_log_creation)
     annal__slot_let_on(store);
     atomic_store(&may_fail, true);
     ck_assert_int_eq(pthread_join(patient.thread, NULL), 0);
-    ck_assert_int_eq(patient.status, ANNAL_ERR_IO);
+    ck_assert_int_eq(patient.status, ANNAL_ERR_FULL);
     store_close(store);
 }
 END_TEST

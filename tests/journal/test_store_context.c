@@ -192,7 +192,7 @@ START_TEST(a_read_only_store_refuses_every_write)
     const annal_store_options reading = {.read_only = true};
     store_close(store);
     ck_ok(annal_store_open(path, &reading, &store, err));
-    ck_writes_are(ANNAL_ERR_IO);
+    ck_writes_are(ANNAL_ERR_READONLY);
     ck_numbers(store, "s", 3);
 }
 END_TEST

@@ -232,7 +232,7 @@ START_TEST(a_read_only_store_takes_no_snapshot)
     ck_ok(annal_index_catch_up(f.index, S, NULL, err));
     ck_ok(annal_store_open(f.path, &(annal_store_options){.read_only = true}, &store, err));
     ck_ok(annal_index_open(store, NULL, &index, err));
-    ck_assert_int_eq(annal_snapshots_open(index, NULL, &none, NULL), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal_snapshots_open(index, NULL, &none, NULL), ANNAL_ERR_READONLY);
     annal_index_close(index);
     ck_ok(annal_store_close(store, err));
 }

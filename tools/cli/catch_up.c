@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/catch_up.h"
 
+#include "journal/base/error.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -96,7 +97,7 @@ static int open_caught_up(annal_store *store, const struct session_list *session
     if (status == ANNAL_ERR_BUSY) {
         say("the answer may be incomplete: %s", err.message);
         status = ANNAL_OK;
-    } else if (status == ANNAL_ERR_IO && annal__session_list_is_read_only(store)) {
+    } else if (annal__error_is_io(status) && annal__session_list_is_read_only(store)) {
         status = read_as_it_stands(index, &err);
     }
     return hand_out(index, status, &err, out_index);
@@ -121,7 +122,7 @@ int catch_up_open_for_events(annal_store *store, const struct session_list *sess
     if (status >= 0)
         status = catch_up(index, sessions, false, ROUND_MS, ROUNDS, &err);
     if (status == ANNAL_ERR_BUSY ||
-        (status == ANNAL_ERR_IO && annal__session_list_is_read_only(store)))
+        (annal__error_is_io(status) && annal__session_list_is_read_only(store)))
         status = ANNAL_OK;
     return hand_out(index, status, &err, out_index);
 }

@@ -169,8 +169,8 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
     annal_status status = mode >= OPEN_CREATE ? check_new_place(args, path, err) : ANNAL_OK;
     if (status >= 0)
         status = annal_store_open(path, &options, out_store, err);
-    if (mode == OPEN_READ &&
-        (status == ANNAL_ERR_UNSUPPORTED || (status == ANNAL_ERR_IO && is_read_only_media(err)))) {
+    if (mode == OPEN_READ && (status == ANNAL_ERR_UNSUPPORTED ||
+                              (annal__error_is_io(status) && is_read_only_media(err)))) {
         options.read_only = true;
         status = annal_store_open(path, &options, out_store, err);
     }

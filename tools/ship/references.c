@@ -37,7 +37,7 @@ static annal_status send_one(const struct reference *reference, annal_store *sto
                                 &content, &why);
     if (status == ANNAL_ERR_NOMEM)
         return annal__fail(err, status, "%s", why.message);
-    if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT)
+    if (annal__error_is_io(status) || status == ANNAL_ERR_CORRUPT)
         say("%s: the artifact was not shipped", why.message);
     if (status < 0)
         return ANNAL_OK;

@@ -39,10 +39,13 @@ const NAMES = [
   'Unsupported', // a network filesystem, or written by a newer version
   'SQLError', // a query or a pack is wrong; the message is SQLite's
   'Refused', // a guard of a pack refused; the message is the pack's sentence
+  'DiskFull', // an IOFailed: the disk, or the quota of the user, has no room
+  'ReadOnly', // an IOFailed: the store was opened with readOnly, or its filesystem is read-only
 ];
 
 NAMES.forEach((name, place) => {
-  const kind = { [name]: class extends AnnalError {} }[name];
+  const base = name === 'DiskFull' || name === 'ReadOnly' ? classes.IOFailed : AnnalError;
+  const kind = { [name]: class extends base {} }[name];
   kind.status = -1 - place;
   kind.prototype.name = name;
   classes[name] = kind;

@@ -53,6 +53,10 @@ export class Unsupported extends AnnalError {}
 export class SQLError extends AnnalError {}
 /** A guard of a pack refused; the message is the pack's sentence. */
 export class Refused extends AnnalError {}
+/** The disk, or the quota of the user, has no room; nothing was written. */
+export class DiskFull extends IOFailed {}
+/** The store was opened with readOnly, or its filesystem is read-only. */
+export class ReadOnly extends IOFailed {}
 
 /** One fact of a session. */
 export class Event {

@@ -123,6 +123,11 @@ static void close_writers(struct appender *appender)
 
 /* ---- Appends ---- */
 
+static bool is_storage(annal_status status)
+{
+    return status == ANNAL_ERR_IO || status == ANNAL_ERR_FULL || status == ANNAL_ERR_READONLY;
+}
+
 static void fail_item(struct item *item, annal_status status, const annal_error *err)
 {
     item->is_waiting = false;
@@ -204,13 +209,17 @@ static void settle(struct appender *appender)
         uint64_t last = item->seq + item->count - 1;
         bool refused = writer->result.refused_seq > 0 && last >= writer->result.refused_seq;
         bool unknown = writer->result.unknown_seq > 0 && last >= writer->result.unknown_seq;
-        bool is_reported = writer->status == ANNAL_ERR_IO || writer->status == ANNAL_ERR_UNKNOWN;
+        bool is_reported = is_storage(writer->status) || writer->status == ANNAL_ERR_UNKNOWN;
         if (item->has_id && (synced < 0 || writer->status < 0)) {
             annal_status again = append(appender, item, ANNAL_LEVEL_SYNC, &err);
             if (again < 0)
                 fail_item(item, again, &err);
         } else if (writer->status < 0 && (refused || unknown || !is_reported)) {
-            fail_item(item, refused ? ANNAL_ERR_IO : ANNAL_ERR_UNKNOWN, &writer->err);
+            fail_item(item,
+                      !refused                     ? ANNAL_ERR_UNKNOWN
+                      : is_storage(writer->status) ? writer->status
+                                                   : ANNAL_ERR_IO,
+                      &writer->err);
         }
     }
     appender->settled = appender->item_count;
@@ -248,7 +257,7 @@ static void run_item(struct appender *appender, struct item *item, bool alone)
     if (status >= 0)
         return;
     fail_item(item, status, &err);
-    if (status == ANNAL_ERR_IO || status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED)
+    if (is_storage(status) || status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_CLOSED)
         settle(appender);
 }
 

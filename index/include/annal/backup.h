@@ -48,7 +48,7 @@ typedef struct annal_backup_result {
  * ANNAL_ERR_BUSY      durable events could not be written into their journals yet, or the tables of
  *                     packs could not be caught up; or a session was deleted after its fork was
  *                     copied: begin again
- * ANNAL_ERR_IO        for instance no space left on the device
+ * ANNAL_ERR_FULL      the disk of the backup has no room
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup(annal_index *index, const char *directory,
                                                      const annal_backup_options *options,

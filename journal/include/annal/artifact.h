@@ -39,7 +39,7 @@ typedef struct annal_artifact_info {
  *
  * ANNAL_ERR_INVALID  session is not a session id
  * ANNAL_ERR_BUSY     a sweep is removing artifacts, and did not finish in time
- * ANNAL_ERR_IO       for instance no space left on the device; nothing was stored
+ * ANNAL_ERR_FULL     the disk has no room; nothing was stored
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_put(annal_store *store, annal_slice session,
                                                            annal_slice content,

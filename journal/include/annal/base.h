@@ -40,10 +40,11 @@ extern "C" {
 
 typedef enum annal_status {
     ANNAL_OK = 0,
-    ANNAL_END = 1,           /* nothing more to read at the moment; not a failure */
-    ANNAL_DAMAGE = 2,        /* a cursor skipped damaged bytes */
-    ANNAL_ERR_NOMEM = -1,    /* allocation failed */
-    ANNAL_ERR_IO = -2,       /* the operating system returned an error; see os_errno */
+    ANNAL_END = 1,        /* nothing more to read at the moment; not a failure */
+    ANNAL_DAMAGE = 2,     /* a cursor skipped damaged bytes */
+    ANNAL_ERR_NOMEM = -1, /* allocation failed */
+    /* the operating system returned an error, for instance because the disk fails; see os_errno */
+    ANNAL_ERR_IO = -2,
     ANNAL_ERR_CORRUPT = -3,  /* bytes on the disk are damaged */
     ANNAL_ERR_NOTFOUND = -4, /* the store, session, event or snapshot does not exist */
     ANNAL_ERR_INVALID = -5,  /* the caller passed a value that is not accepted */
@@ -63,7 +64,10 @@ typedef enum annal_status {
     ANNAL_ERR_SQL = -12, /* a query or a pack is wrong; the message contains SQLite's message */
     /* a guard of a pack refused the append, and its sentence is the message; or the session's lease
      * does not allow it */
-    ANNAL_ERR_REFUSED = -13
+    ANNAL_ERR_REFUSED = -13,
+    ANNAL_ERR_FULL = -14, /* the disk, or the quota of the user, has no room: nothing was written */
+    ANNAL_ERR_READONLY =
+        -15 /* the store is open for reading only, or its filesystem is read-only */
 } annal_status;
 
 /* Return the name of a status, for instance "conflict". Static. Any thread. */

@@ -73,6 +73,7 @@ typedef struct annal_store_options {
  * ANNAL_ERR_NOTFOUND     no store exists at path, and create is false; or the
  *                        parent directory does not exist
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
+ * ANNAL_ERR_READONLY     the filesystem is read-only, and read_only is false
  * ANNAL_ERR_UNSUPPORTED  a filesystem that only read_only or unsafe_filesystem opens; a store of a
  *                        newer version, which read_only opens with a warning, as far as this
  *                        library can read it; or a system that does not tell its boot id (no

@@ -138,7 +138,8 @@ ANNAL_API void annal_tail_close(annal_tail *tail);
  * the session is returned from its first event, and the store's log reports this.
  *
  * ANNAL_ERR_INVALID  the tail has no cursor
- * ANNAL_ERR_IO       the cursor cannot be written, or the store is open for reading only
+ * ANNAL_ERR_IO       the cursor cannot be written
+ * ANNAL_ERR_READONLY the store is open for reading only
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_commit(annal_tail *tail, annal_error *err);
 

@@ -78,7 +78,7 @@ typedef struct annal_snapshots annal_snapshots;
  * snapshots are not taken later, because snapshots are stored in order of seq.
  * annal_snapshot_drop() and then annal_snapshot_take() take a snapshot wherever one is due.
  *
- * ANNAL_ERR_IO  the store is open for reading only
+ * ANNAL_ERR_READONLY  the store is open for reading only
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshots_open(annal_index *index,
                                                              const annal_snapshot_policy *policy,

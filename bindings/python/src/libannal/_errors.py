@@ -29,7 +29,7 @@ class NoMemory(Error, MemoryError):
 
 
 class IOFailed(Error):
-    """The operating system refused; `os_errno` says why."""
+    """The operating system refused, or the disk failed; `os_errno` says why. The base of `DiskFull` and `ReadOnly`."""
 
     status = -2
 
@@ -102,6 +102,18 @@ class Refused(Error):
     status = -13
 
 
+class DiskFull(IOFailed):
+    """The disk, or the quota of the user, has no room; nothing was written. Make room, and try again."""
+
+    status = -14
+
+
+class ReadOnly(IOFailed):
+    """The store was opened with `read_only`, or its filesystem is read-only."""
+
+    status = -15
+
+
 CLASSES: dict[int, type[Error]] = {
     kind.status: kind
     for kind in (
@@ -118,5 +130,7 @@ CLASSES: dict[int, type[Error]] = {
         Unsupported,
         SQLError,
         Refused,
+        DiskFull,
+        ReadOnly,
     )
 }
