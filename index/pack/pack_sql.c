@@ -47,8 +47,8 @@ static annal_status statement_fail(const annal_pack *pack, unsigned line, const 
     return annal__db_fail(err, db, rc, "%s:%u", pack->file, at < first ? first : at);
 }
 
-/* Refuse the literal 'now' in a statement (rule 5 of pack.c): SQLite's authorizer checks names, not
- * literals. */
+/* Refuse the literal 'now', and calls of date functions that read the clock, in a statement (rule 5
+ * of pack.c): SQLite's authorizer checks names, and neither literals nor arguments. */
 static annal_status find_now(const annal_pack *pack, unsigned line, const char *from,
                              const char *to, annal_error *err)
 {
@@ -63,6 +63,13 @@ static annal_status find_now(const annal_pack *pack, unsigned line, const char *
                                "%s:%u: 'now' is not allowed, because packs must be deterministic: "
                                "use the time of the event (:ts)",
                                pack->file, line + count_lines(from, token.text.ptr));
+        if (annal__permit_reads_clock(&token, at))
+            return annal__fail(err, ANNAL_ERR_SQL,
+                               "%s:%u: %.*s() without a time, with 'localtime' or with 'utc' is "
+                               "not allowed, because packs must be deterministic: use the time of "
+                               "the event (:ts)",
+                               pack->file, line + count_lines(from, token.text.ptr),
+                               ANNAL_FMT(text));
     }
     return ANNAL_OK;
 }

@@ -11,7 +11,7 @@
  *     used.
  * (3) A pack uses no clock and no random numbers, because a rebuild must yield the same rows. If a
  *     name in its SQL shows such a use (random(), CURRENT_TIMESTAMP, changes(), which depends on
- *     the event before, the literal 'now'), the pack is refused. If a date function finds 'now' in
+ *     the event before, the literal 'now', a date function without a time), the pack is refused. If a date function finds 'now' in
  *     a payload, or a column's DEFAULT uses the time, the event becomes a finding; if this happens
  *     while its tables are created, the pack is refused. The same applies to the modifiers
  *     'localtime' and 'utc', which depend on the time zone of the machine.
@@ -199,6 +199,46 @@ static const struct moment {
 
 #define MOMENTS (sizeof moments / sizeof *moments)
 
+/* arguments with which a date function reads the clock, and modifiers that read the time zone */
+static const char *const clocks[] = {"now", "subsec", "subsecond", NULL};
+static const char *const zones[] = {"localtime", "utc", NULL};
+
+/* Return whether a literal in quotes is one of the words. */
+static bool is_literal(const struct token *token, const char *const *words)
+{
+    annal_slice text = annal__token_name(token);
+    for (; token->kind == TOKEN_STRING && *words != NULL; words++)
+        if (text.len == strlen(*words) && sqlite3_strnicmp(text.ptr, *words, (int)text.len) == 0)
+            return true;
+    return false;
+}
+
+bool annal__permit_reads_clock(const struct token *function, const char *at)
+{
+    const struct moment *moment = moments, *end = moments + MOMENTS;
+    int depth = 0, count = 0;
+    annal_slice name = annal__token_name(function);
+    while (moment < end && (strlen(moment->name) != name.len ||
+                            sqlite3_strnicmp(moment->name, name.ptr, (int)name.len) != 0))
+        moment++;
+    if (moment == end)
+        return false;
+    do {
+        struct token token = annal__token_next(&at);
+        char sign = token.kind == TOKEN_OTHER ? token.text.ptr[0] : 'a';
+        if (token.kind == TOKEN_END || (depth == 0 && sign != '('))
+            return false;
+        if (depth == 1 && (sign == ',' || (count == 0 && sign != ')')))
+            count++;
+        /* the literal 'now' is refused wherever it is: pack_sql.c */
+        if (depth == 1 && ((count == moment->time_at + 1 && is_literal(&token, clocks + 1)) ||
+                           (count > moment->time_at + 1 && is_literal(&token, zones))))
+            return true;
+        depth += sign == '(' ? 1 : sign == ')' ? -1 : 0;
+    } while (depth > 0);
+    return count <= moment->time_at;
+}
+
 /* The date functions of one connection that are replaced by ours. */
 struct chance {
     /* connection on which SQLite's own date functions run; NULL until it is needed */
@@ -236,15 +276,12 @@ static bool is_word(sqlite3_value *value, const char *word)
 /* Return whether the arguments request the current time, or the time zone (rule 3). */
 static bool asks_for_now(const struct moment *moment, int count, sqlite3_value **values)
 {
-    static const char *const now[] = {"now", "subsec", "subsecond"};
     if (count <= moment->time_at)
         return true;
-    for (size_t i = 0; i < sizeof now / sizeof *now; i++)
-        if (is_word(values[moment->time_at], now[i]))
-            return true;
-    for (int i = moment->time_at + 1; i < count; i++)
-        if (is_word(values[i], "localtime") || is_word(values[i], "utc"))
-            return true;
+    for (int i = moment->time_at; i < count; i++)
+        for (const char *const *word = i == moment->time_at ? clocks : zones; *word != NULL; word++)
+            if (is_word(values[i], *word))
+                return true;
     return false;
 }
 

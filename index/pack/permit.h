@@ -4,6 +4,7 @@
 #ifndef INDEX_PACK_PERMIT_H
 #define INDEX_PACK_PERMIT_H
 
+#include "index/db/token.h"
 #include "index/pack/pack.h"
 
 struct permit {
@@ -26,6 +27,13 @@ int annal__permit(void *permit, int action, const char *first, const char *secon
  * and sets permit->why, if the statement is not allowed.
  */
 bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt);
+
+/*
+ * Return whether a call of a function of SQLite reads the clock or the time zone whatever the event:
+ * it has no argument for the time, 'subsec' in its place, or 'localtime' or 'utc' after it.
+ * at points behind the name.
+ */
+bool annal__permit_reads_clock(const struct token *function, const char *at);
 
 /*
  * Disable clock and random functions on a connection on which handlers run: inside a transaction

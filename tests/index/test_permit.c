@@ -27,6 +27,17 @@ static void ck_parse(const char *body, const char *message)
     free(text.ptr);
 }
 
+/* Parse a pack whose handler inserts a value. */
+static annal_status parse_value(const char *value, annal_error *err)
+{
+    char text[1000];
+    annal_pack *pack = NULL;
+    snprintf(text, sizeof text, "%s-- on a\nINSERT INTO t (at) VALUES (%s);\n", HEAD, value);
+    annal_status status = annal_pack_parse("p.sql", annal_slice_of(text), &pack, err);
+    annal_pack_free(pack);
+    return status;
+}
+
 START_TEST(a_section_sees_the_tables_of_its_pack_and_no_others)
 {
     ck_parse("-- on a\nINSERT INTO t (n) SELECT n FROM v JOIN d USING (n);\n", "");
@@ -126,7 +137,9 @@ START_TEST(creating_tables_may_use_neither_clock_nor_random_values)
 {
     static const char clock[] =
         "p.sql:6: handlers must be deterministic: 'now', 'localtime' and 'utc' are not allowed";
-    ck_parse("INSERT INTO t (at) VALUES (datetime());\n", clock);
+    ck_parse("INSERT INTO t (at) VALUES (datetime());\n",
+             "p.sql:6: datetime() without a time, with 'localtime' or with 'utc' is not allowed, "
+             "because packs must be deterministic: use the time of the event (:ts)");
     ck_parse("INSERT INTO t (at) VALUES (strftime('%f', 'n' || 'ow'));\n", clock);
     ck_parse("INSERT INTO t (at) VALUES (datetime(x'6e6f77'));\n", clock);
     ck_parse("INSERT INTO d (n) VALUES (1);\n", clock);
@@ -176,6 +189,32 @@ START_TEST(a_pack_that_uses_a_clock_or_random_values_is_refused)
              "p.sql:7: 'now' is not allowed, because packs must be deterministic: use the time of "
              "the event (:ts)");
     ck_parse("-- on a\nINSERT INTO t (at) VALUES (date(:ts)); -- not 'now'\n", "");
+}
+END_TEST
+
+START_TEST(a_handler_that_calls_a_date_function_for_the_time_of_now_is_refused)
+{
+    static const char *const refused[] = {"strftime('%s')",
+                                          "unixepoch ( )",
+                                          "\"julianday\"()",
+                                          "datetime('subsec', '+1 day')",
+                                          "coalesce($a, (SELECT max(unixepoch())))",
+                                          "date(trim(:ts, ','), 'LocalTime')",
+                                          "STRFTIME('%s', :ts, '+1 day', 'utc')"};
+    static const char *const taken[] = {"strftime('now, utc', :ts)", "unixepoch(:ts, 'subsec')",
+                                        "datetime(coalesce($utc, 'utc'))", "'date()'",
+                                        "date(:ts, 'start of month')"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        annal_error err = {0};
+        ck_assert_int_eq(parse_value(refused[i], &err), ANNAL_ERR_SQL);
+        ck_assert_msg(strstr(err.message, "p.sql:7: ") != NULL &&
+                          strstr(err.message, "use the time of the event (:ts)") != NULL,
+                      "%s: %s", refused[i], err.message);
+    }
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        annal_error err = {0};
+        ck_assert_msg(parse_value(taken[i], &err) == ANNAL_OK, "%s: %s", taken[i], err.message);
+    }
 }
 END_TEST
 
@@ -307,6 +346,7 @@ Suite *suite_permit(void)
     tcase_add_test(all, creating_tables_may_use_neither_clock_nor_random_values);
     tcase_add_test(all, a_trigger_of_a_pack_has_the_rights_of_a_section);
     tcase_add_test(all, a_pack_that_uses_a_clock_or_random_values_is_refused);
+    tcase_add_test(all, a_handler_that_calls_a_date_function_for_the_time_of_now_is_refused);
     tcase_add_test(all, a_message_names_the_line_of_the_mistake_within_its_statement);
     tcase_add_test(all, a_blob_with_the_bytes_of_now_is_refused_as_now);
     tcase_add_test(all, a_payload_that_asks_for_the_time_is_a_finding);
