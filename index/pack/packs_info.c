@@ -87,9 +87,14 @@ static annal_status add_database(struct look *look, struct pack_database *databa
                                  annal_error *err)
 {
     const struct io *io = annal__store_io(look->index->store);
+    annal_error why = {0};
     annal_status status = annal__file_is_there(io, database->derived.path)
-                              ? add_counts(database, slot, examined, err)
+                              ? add_counts(database, slot, examined, &why)
                               : ANNAL_OK;
+    if (status == ANNAL_ERR_CORRUPT)
+        status = ANNAL_OK; /* damaged, or of an earlier version: the next catch-up rebuilds it */
+    if (status < 0 && err != NULL)
+        *err = why;
     struct pack_fill *fill = annal__pack_fill(database, slot);
     if (fill->left_out)
         examined->error = fill->why;

@@ -215,6 +215,12 @@ START_TEST(index_packs_reports_the_state_of_each_pack)
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     ck_ok(annal_index_packs(f.index, text_info, &text, err));
     ck_assert_str_eq(text.ptr, "core 0 0 2 3 0 0\nnotes 1 0 2 3 0 0 own\nwrong 0 2 0 0 0 0 own\n");
+    text.len = 0;
+    put_pack("packs/notes.sql", "-- pack notes   version 2   database notes.db\n"
+                                "CREATE TABLE loud (session TEXT, text TEXT);\n"
+                                "-- on note.added\nINSERT INTO loud VALUES (:session, $text);\n");
+    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_assert_str_eq(text.ptr, "core 0 0 2 3 0 0\nnotes 2 1 0 0 3 0 own\nwrong 0 2 0 0 0 0 own\n");
     annal_error why = {0};
     ck_assert_int_eq(annal_pack_rebuild(f.index, "wrong", NULL, &why), ANNAL_ERR_SQL);
     ck_assert_ptr_nonnull(strstr(why.message, "wrong.sql:2"));
