@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The virtual table events(session_id, seq, timestamp, type, id, data, hash) over event_index and
+ * The virtual table events(session_id, seq, timestamp, type, id, cause, data, hash) over event_index and
  * journals. The column hash, 16 hex digits as in the journal, is hidden: it is named to be read.
  *
  * (1) Conditions on session_id, seq, timestamp and type, the order and the limit go into a SELECT
@@ -9,7 +9,7 @@
  *     condition that is too strong would lose rows.
  * (2) If a number is compared with a text column, any text with the value of this number matches,
  *     and the SELECT cannot express this: it then returns every row, in the requested order.
- * (3) id, data and hash are read from the journal when one of them is used, once per row; if the
+ * (3) id, cause, data and hash are read from the journal when one of them is used, once per row; if the
  *     line's hash is wrong, they are NULL.
  * (4) A line with a wrong hash is reported in the log of the store. Damage that existed before the
  *     events could be indexed, in the sessions and seqs of the query, is found by a second SELECT
@@ -67,7 +67,7 @@ int annal__events_connect(sqlite3 *db, struct event_source *source, sqlite3_vtab
 {
     struct table *table = NULL;
     int rc = sqlite3_declare_vtab(db, "CREATE TABLE events (session_id TEXT, seq INTEGER, "
-                                      "timestamp TEXT, type TEXT, id TEXT, data TEXT, "
+                                      "timestamp TEXT, type TEXT, id TEXT, cause TEXT, data TEXT, "
                                       "hash TEXT HIDDEN)");
     if (rc == SQLITE_OK && (table = annal__zalloc(sizeof *table)) == NULL)
         rc = SQLITE_NOMEM;
@@ -400,7 +400,7 @@ static int read_line(struct events *events)
         (uint64_t)sqlite3_column_int64(events->stmt, LENGTH), &events->buffer, &events->event,
         &err);
     bool denied =
-        status == ANNAL_ERR_IO &&
+        annal__error_is_io(status) &&
         annal__stray_is(events->reading->store, annal__db_column(events->stmt, EVENT_SESSION_ID));
     events->damaged = denied || status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND;
     if (status < 0 && !events->damaged)
@@ -424,7 +424,9 @@ static int event_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int
     if (rc != SQLITE_OK)
         return rc;
     char hash[17] = "";
-    annal_slice text = column == EVENT_ID ? events->event.id : events->event.data;
+    annal_slice text = column == EVENT_ID      ? events->event.id
+                       : column == EVENT_CAUSE ? events->event.cause
+                                               : events->event.data;
     if (column == EVENT_HASH)
         text = (annal_slice){hash,
                              (size_t)snprintf(hash, sizeof hash, "%016" PRIx64, events->event.h)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The virtual table events(session_id, seq, timestamp, type, id, data, hash), for annal_sql() and
+ * The virtual table events(session_id, seq, timestamp, type, id, cause, data, hash), for annal_sql() and
  * for the loadable extension. The rules are in events_table.c.
  */
 #ifndef INDEX_QUERY_EVENTS_TABLE_H
@@ -43,6 +43,7 @@ enum event_column {
     EVENT_TIMESTAMP,
     EVENT_TYPE,
     EVENT_ID,
+    EVENT_CAUSE,
     EVENT_DATA,
     EVENT_HASH
 };
@@ -60,7 +61,7 @@ enum event_column {
 /* bit: the values of the conditions are followed by a value for LIMIT */
 #define EVENT_LIMIT  (1 << 28)
 #define EVENT_OFFSET (1 << 29) /* bit: the value for LIMIT is followed by a value for OFFSET */
-#define EVENT_LINES  (1 << 30) /* bit: the query uses the column id, data or hash */
+#define EVENT_LINES  (1 << 30) /* bit: the query uses the column id, cause, data or hash */
 
 int annal__events_plan(sqlite3_vtab *table, sqlite3_index_info *info);
 

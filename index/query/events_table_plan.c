@@ -184,7 +184,8 @@ int annal__events_plan(sqlite3_vtab *table, sqlite3_index_info *info)
                         .limit = -1,
                         .offset = -1,
                         .exact = true};
-    if ((info->colUsed & (1u << EVENT_ID | 1u << EVENT_DATA | 1u << EVENT_HASH)) != 0)
+    if ((info->colUsed &
+         (1u << EVENT_ID | 1u << EVENT_CAUSE | 1u << EVENT_DATA | 1u << EVENT_HASH)) != 0)
         plan.number |= EVENT_LINES;
     sqlite3_str_appendall(plan.where, " WHERE 1");
     put_conditions(&plan);
