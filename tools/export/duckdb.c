@@ -4,6 +4,7 @@
 #include "tools/cli/out.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,14 +66,39 @@ _Static_assert(sizeof functions / sizeof functions[0] * sizeof(void (*)(void)) =
                    sizeof(struct duckdb),
                "each function of struct duckdb is looked up");
 
+/*
+ * Load Python's library before the module of DuckDB's wheel, _duckdb.cpython-311-….so: the module has
+ * DuckDB's functions for C, too, and cannot be loaded without the symbols of Python. No interpreter
+ * runs. The library is the system's, or the one of the Python in whose site-packages the module is.
+ */
+static void load_python(const char *named)
+{
+    const char *version = strstr(named, ".cpython-3"), *name = strrchr(named, '/');
+    char file[32], path[4096];
+    unsigned minor;
+    if (version == NULL || sscanf(version, ".cpython-3%2u-", &minor) != 1)
+        return;
+    snprintf(file, sizeof file, "libpython3.%u.so.1.0", minor);
+    if (dlopen(file, RTLD_NOW | RTLD_GLOBAL) != NULL || name == NULL)
+        return;
+    snprintf(path, sizeof path, "%.*s/../../%s", (int)(name - named), named, file);
+    (void)!dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+}
+
 static int fail_load(const char *named, const char *why)
 {
+    if (named != NULL && strstr(why, "undefined symbol: Py") != NULL)
+        return fail_storage("Parquet needs DuckDB's library, and $ANNAL_DUCKDB names the module of "
+                            "its Python package, which needs the library libpython3.N.so.1.0 of "
+                            "the same Python (Debian: libpython3.N): %s",
+                            why);
     if (named != NULL)
         return fail_storage(
             "Parquet needs DuckDB's library, and $ANNAL_DUCKDB does not point to it: %s", why);
-    return fail_storage("Parquet needs DuckDB's library, which is not installed: run 'npm install "
-                        "--prefix DIR " NPM_PACKAGE "', then set ANNAL_DUCKDB to "
-                        "DIR/node_modules/" NPM_PACKAGE "/libduckdb.so");
+    return fail_storage("Parquet needs DuckDB's library, which is not installed: run 'pip install "
+                        "duckdb', then set ANNAL_DUCKDB to the file _duckdb.*.so of that package; "
+                        "or run 'npm install --prefix DIR " NPM_PACKAGE "', then set ANNAL_DUCKDB "
+                        "to DIR/node_modules/" NPM_PACKAGE "/libduckdb.so");
 }
 
 int duckdb_load(void)
@@ -83,6 +109,8 @@ int duckdb_load(void)
         return 0;
     if (named != NULL && named[0] == '\0')
         named = NULL;
+    if (named != NULL)
+        load_python(named);
     void *library = dlopen(named != NULL ? named : "libduckdb.so", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return fail_load(named, dlerror());

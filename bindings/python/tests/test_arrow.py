@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -98,3 +101,26 @@ def test_damaged_events_are_not_in_a_table(path: Path) -> None:
         for read in (session.arrow, store.query().arrow, lambda: list(store.query()), lambda: list(session)):
             with pytest.raises(annal.Corrupt, match="event 21 of session 's1'"):
                 read()
+
+
+def test_the_command_writes_parquet_with_the_module_of_duckdb_for_python(path: Path) -> None:
+    module = pytest.importorskip("_duckdb").__file__
+    command = Path(__file__).parents[3] / "build/release/tools/annal"
+    library = Path(str(sysconfig.get_config_var("LIBDIR"))) / str(sysconfig.get_config_var("INSTSONAME"))
+    if not command.exists() or ".so" not in library.name or not library.exists():
+        pytest.skip("it needs the command, and the library of this Python")
+    import pyarrow.parquet
+
+    with annal.open(path) as store:
+        session = store.session("s1")
+        session.append("a", {"text": "é"}, id="one")
+        session.append("b", cause=1)
+    written = path.parent / "events.parquet"
+    sql = "SELECT session_id, seq, id, cause, data FROM events ORDER BY seq"
+    subprocess.run(
+        [command, "--store", path, "sql", sql, "--format", "parquet", "--to", written],
+        env=os.environ | {"ANNAL_DUCKDB": str(module), "LD_LIBRARY_PATH": str(library.parent)},
+        check=True,
+    )
+    rows = pyarrow.parquet.read_table(written).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("s1", 1, "one", None, '{"text":"é"}'), ("s1", 2, None, "s1:1", "null")]
