@@ -519,6 +519,36 @@ START_TEST(a_guard_of_an_enabled_pack_refuses_a_line_of_an_append)
 }
 END_TEST
 
+START_TEST(a_strict_append_refuses_what_does_not_fit_a_known_type)
+{
+    static const struct refusal lines[] = {
+        {"{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\"}}", "\\\"tool\\\" is missing"},
+        {"{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c\",\"succes\":false}}",
+         "\\\"succes\\\" is not a field of this type"},
+        {"{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":1.5}}",
+         "\\\"input_tokens\\\" is of kind number, and not integer"},
+        {"{\"type\":\"turn_start\",\"data\":{\"turn_id\":null}}", "\\\"turn_id\\\" is missing"},
+        {"{\"type\":\"message.added\",\"data\":[]}", "its data is not an object"},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        CLI(&cli, lines[i].line, "append", "s1", "--strict");
+        ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+        ck_assert_msg(strstr(cli.out, lines[i].what) != NULL, "%s: %s", lines[i].what, cli.out);
+    }
+    CLI(&cli,
+        "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"t\",\"input\":7}}\n"
+        "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c\",\"success\":null,\"extra\":1}}\n"
+        "{\"type\":\"agent.turn.usage\",\"data\":{\"cost_usd\":1}}\n"
+        "{\"type\":\"session.paused\",\"data\":null}\n"
+        "{\"type\":\"message.added\",\"data\":{\"id\":\"m\",\"role\":\"user\",\"content\":\"x\","
+        "\"item\":true,\"phase\":1}}\n"
+        "{\"type\":\"my.own\",\"data\":{\"any\":1}}",
+        "append", "s1", "--strict");
+    ck_assert_str_eq(cli.err, "");
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"seq\":6}"));
+}
+END_TEST
+
 START_TEST(an_append_of_a_turn_does_not_open_sessions_db)
 {
     CLI(&cli,
@@ -594,6 +624,7 @@ Suite *suite_append(void)
     tcase_add_test(storage, a_long_input_leaves_a_snapshot);
     tcase_add_test(storage, a_short_input_opens_no_index);
     tcase_add_test(packs, a_guard_of_an_enabled_pack_refuses_a_line_of_an_append);
+    tcase_add_test(packs, a_strict_append_refuses_what_does_not_fit_a_known_type);
     tcase_add_test(packs, an_append_of_a_turn_does_not_open_sessions_db);
     return suite;
 }

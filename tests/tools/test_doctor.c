@@ -36,6 +36,21 @@ START_TEST(a_sound_store_has_no_warning)
 }
 END_TEST
 
+START_TEST(doctor_counts_fields_that_do_not_fit_their_types)
+{
+    CLI(&cli,
+        "{\"call_id\":\"a\",\"tool\":\"t\"}\n{\"call_id\":\"b\",\"tool\":\"t\",\"inputt\":1}\n"
+        "{\"call_id\":7,\"tool\":\"t\"}\n{\"call_id\":\"c\",\"tool\":\"t\",\"inputt\":{}}\n",
+        "append", "s1", "--type", "tool.called");
+    CLI(&cli, NULL, "doctor");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    const char *found = "3 in the newest 20000 events do not fit their types: tool.called: "
+                        "\"inputt\" is not a field of this type (2, such as s1:2); tool.called: "
+                        "\"call_id\" is of kind integer, and not text (1, such as s1:3)\n";
+    ck_assert_msg(strstr(cli.out, found) != NULL, "%s", cli.out);
+}
+END_TEST
+
 START_TEST(doctor_warns_of_a_damaged_end_foreign_access_and_leftovers)
 {
     size_t len;
@@ -181,6 +196,7 @@ Suite *suite_doctor(void)
     tcase_add_test(store, doctor_warns_of_a_damaged_end_foreign_access_and_leftovers);
     tcase_add_test(store, doctor_accepts_a_store_that_its_group_may_write);
     tcase_add_test(store, a_journal_that_ends_in_a_long_hole_is_damaged);
+    tcase_add_test(store, doctor_counts_fields_that_do_not_fit_their_types);
     tcase_add_test(store, doctor_lists_overdue_snapshots);
     tcase_add_test(store, doctor_names_the_process_that_owns_a_commit_log);
 

@@ -53,10 +53,11 @@ static annal_status append_draft(struct appender *appender, const annal_draft *d
     const annal_append_options options = {
         .level = appender->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH : appender->level,
         .expect = appender->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
-        .expected_seq = appender->expects ? appender->expected_seq : 0};
+        .expected_seq = appender->expects ? appender->expected_seq : 0,
+        .strict = appender->strict};
     annal_status status =
         annal__guard_pack_asks(appender->index, appender->session, draft->type, &asks, err);
-    if (status >= 0 && !asks)
+    if (status >= 0 && !asks && !appender->strict)
         return annal_writer_append(appender->writer, draft, 1, &options, out_seq, err);
     if (status >= 0)
         status = annal_pack_append(appender->index, appender->writer, draft, 1, &options, &appended,

@@ -31,6 +31,7 @@ struct appender {
     /* whether the session must end at event expected_seq before the first line is appended */
     bool expects;
     uint64_t expected_seq;
+    bool strict; /* whether events of known types must have the fields of their type */
 
     /* The caller sets session, store, index and writer before the first appender_put(). */
     annal_slice session;

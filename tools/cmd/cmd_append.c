@@ -47,6 +47,7 @@ static int read_options(struct append *append)
     appender->type = fields_text(args, "type");
     appender->expects = args_has(args, "expect-seq");
     appender->expected_seq = fields_count(args, "expect-seq", 0);
+    appender->strict = args_has(args, "strict");
     fields_journal_format(args, &append->format);
     const annal_draft typed = {.type = appender->type, .data = ANNAL_SLICE("null")};
     if (appender->type.len > 0 && annal_draft_check(&typed, &err) < 0)
@@ -224,6 +225,7 @@ static const struct field fields[] = {
     OPTION("expect-seq", "N", FIELD_COUNT, NULL, "expected last seq (0: the session is empty)"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of a new journal (jsonl)",
                 .choices = JOURNAL_FORMATS),
+    FLAG("strict", NULL, "refuse fields that do not fit a known type"),
     CREATE_OPTION,
     FIELDS_END};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/databases.h"
+#include "index/sys/type_fields.h"
 #include "journal/base/lock_holder.h"
 #include "journal/base/slice.h"
 #include "journal/sys/inspect.h"
@@ -325,6 +326,41 @@ static annal_status check_findings(struct doctor *doctor, annal_index *index, an
     return status;
 }
 
+/* faults of the fields of known types */
+struct faults {
+    uint64_t total;
+    unsigned named;
+    char text[3 * 200];
+};
+
+static int add_fault(void *arg, const annal_row *row)
+{
+    struct faults *faults = arg;
+    size_t used = strlen(faults->text), len = row->values[1].bytes.len;
+    faults->total += (uint64_t)row->values[2].integer;
+    if (faults->named++ < 3)
+        snprintf(faults->text + used, sizeof faults->text - used,
+                 "%s%.*s: %.*s (%" PRId64 ", such as %.*s)", used > 0 ? "; " : "",
+                 ANNAL_FMT(row->values[0].bytes), len < 100 ? (int)len : 100,
+                 row->values[1].bytes.ptr, row->values[2].integer, ANNAL_FMT(row->values[3].bytes));
+    return 0;
+}
+
+/* Count the fields of the newest events that do not fit the type of their event. */
+static annal_status check_fields(struct doctor *doctor, annal_index *index, annal_error *err)
+{
+    struct faults faults = {0};
+    char total[HUMAN_BYTES];
+    annal_status status = annal__type_fields_each(index, add_fault, &faults, err);
+    if (status == ANNAL_OK && faults.total > 0)
+        tell(doctor, "fields",
+             "docs/events.md lists the fields; 'annal append --strict' refuses others",
+             "%s in the newest %d events do not fit their types: %s%s",
+             human_count(total, faults.total), TYPE_FIELDS_EVENTS_MAX, faults.text,
+             faults.named > 3 ? "; …" : "");
+    return status;
+}
+
 static int tell_failed(void *arg, const annal_pack_info *pack)
 {
     if (pack->state == ANNAL_PACK_FAILED)
@@ -470,6 +506,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     }
     if (status == ANNAL_OK)
         status = check_findings(doctor, index, err);
+    if (status == ANNAL_OK)
+        status = check_fields(doctor, index, err);
     if (status == ANNAL_OK)
         status = annal_index_packs(index, tell_failed, doctor, err);
     if (status == ANNAL_OK)

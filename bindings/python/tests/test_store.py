@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import pickle
@@ -368,3 +369,41 @@ def test_memory_does_not_grow(store: annal.Store) -> None:
     work(12)
     gc.collect()
     assert resident() - before < 8 << 20
+
+
+def test_a_strict_store_refuses_fields_that_do_not_fit_their_type(path: Path) -> None:
+    with annal.open(path, strict=True) as store:
+        session = store.session("s1")
+        for type, data, words in (
+            ("tool.called", {"call_id": "c", "tool": "bash", "inputt": {}}, '"inputt" is not a field'),
+            ("tool.called", {"call_id": "c"}, '"tool" is missing'),
+            ("agent.turn.usage", {"input_tokens": "many"}, '"input_tokens" is of kind text'),
+            ("message.added", ["hello"], "not an object"),
+        ):
+            with pytest.raises(annal.Invalid, match=f"{type}: .*{words}"):
+                session.append(type, data)
+            with pytest.raises(annal.Invalid, match=words):
+                session.append_many([("run.noted", {}), (type, data)])
+            with pytest.raises(annal.Invalid, match=words):
+                asyncio.run(session.aappend(type, data))
+        assert not session.exists()
+        with annal.run("agent", store=store, session="s2") as run:
+            run.message("user", "hello")
+            with run.tool("bash", {"command": "make"}) as call:
+                call.output = "ok"
+            run.usage(input_tokens=1, output_tokens=2, model="m", cost_usd=0.1)
+            run.step("load", lambda: [1])
+            with pytest.raises(ValueError):
+                run.step("fail", lambda: int("x"), retries=1)
+        with pytest.raises(annal.Invalid), annal.run("agent", store=store, session="s3") as run:
+            run.usage(inputtokens=1)
+        assert session.append("my.own", {"anything": 1}) == 1
+        assert store.session("s1", strict=False).append("tool.called", {"tool": 1}) == 2
+
+
+def test_a_read_only_store_is_an_exception_of_its_own(path: Path) -> None:
+    annal.open(path).close()
+    with annal.open(path, read_only=True) as store:
+        with pytest.raises(annal.ReadOnly) as caught:
+            store.session("s1").append("a")
+        assert isinstance(caught.value, annal.IOFailed) and caught.value.status == -15

@@ -28,7 +28,7 @@ typedef struct annal_writer_options {
  * thread, and a writer may be used by many threads at once.
  *
  * ANNAL_ERR_INVALID  session is not a session id
- * ANNAL_ERR_IO       the store is open for reading only
+ * ANNAL_ERR_READONLY the store is open for reading only
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, annal_slice session,
                                                           const annal_writer_options *options,
@@ -56,6 +56,10 @@ typedef struct annal_append_options {
     /* whether the events report what has happened already, so that annal_pack_append() does not
      * check the guards of the core pack: a turn that ends twice is appended, and changes no row */
     bool reports;
+    /* whether annal_pack_append() refuses an event of a type in docs/events.md that has an unknown
+     * field, lacks a required one, or has one of another kind (ANNAL_ERR_INVALID names the field).
+     * annal_writer_append() does not check it */
+    bool strict;
 } annal_append_options;
 
 /*
@@ -103,9 +107,9 @@ typedef struct annal_append_options {
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
  * ANNAL_ERR_REFUSED   the lease of the session has ended, or it is shared (lease.h), or the last
  *                     event would not get the hash h
- * ANNAL_ERR_IO        for instance no space left on the device. Also if earlier events of the
- *                     session are durable in the commit log but could not be written to its journal
- *                     yet
+ * ANNAL_ERR_FULL      the disk has too little room: make room, then append again
+ * ANNAL_ERR_IO        the disk failed. Also if earlier events of the session are durable in the
+ *                     commit log but could not be written to its journal yet
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer,
                                                             const annal_draft *drafts, size_t count,

@@ -103,10 +103,12 @@ class Session:
     it, or `reversed()` it, without reading all of it. Any thread may use it.
     """
 
-    def __init__(self, store: Store, session: str) -> None:
+    def __init__(self, store: Store, session: str, strict: bool = False) -> None:
         self.store = store
         self.id = session
         """The id of the session."""
+        self.strict = strict
+        """Whether appends refuse fields that do not fit a known type."""
         self._slice = Slice(session)
         self._writer_lock = threading.Lock()
         self._writer: Any = None
@@ -155,7 +157,7 @@ class Session:
         1
         1
         """
-        if id is not None or cause is not None or ts is not None or expected_seq is not None:
+        if self.strict or id is not None or cause is not None or ts is not None or expected_seq is not None:
             return self._append(*flat(self.id, type, data, id, cause, ts), 1, expected_seq, level)
         name, content = utf8(type), dumps(data, stable=False)
         chosen = lib.ANNAL_LEVEL_DEFAULT if level is None else choice(LEVELS, level, "level")
@@ -248,7 +250,7 @@ class Session:
     ) -> int:
         options = ffi.new("annal_append_options *")
         options.level = choice(LEVELS, level, "level")
-        options.reports = reports
+        options.reports, options.strict = reports, self.strict and not reports
         if expected_seq is not None:
             options.expect, options.expected_seq = lib.ANNAL_EXPECT_SEQ, natural(expected_seq, "expected_seq")
         store, err = self.store, new_error()
@@ -479,7 +481,7 @@ class Session:
         Nothing is copied; both are durable when it returns, and neither contains later events of the other. Raises
         `Conflict` if `child` exists, `NotFound` if event `at` does not exist.
         """
-        forked = Session(self.store, child)
+        forked = Session(self.store, child, self.strict)
         err = new_error()
         with self.store._gate:
             check(
@@ -502,7 +504,7 @@ class Session:
         Every event keeps its seq, time, id, cause and data; a damaged event is replaced by an event of type annal.gap.
         Raises `Conflict` if `to` exists, `NotFound`.
         """
-        copied = Session(self.store, to)
+        copied = Session(self.store, to, self.strict)
         out, err = ffi.new("annal_repair_result *"), new_error()
         with self.store._gate:
             status = lib.annal_session_repair(

@@ -161,7 +161,7 @@ class Store:
     method raises `Closed`.
     """
 
-    def __init__(self, path: str, pointer: Any, follow: bool, level: Level = "sync") -> None:
+    def __init__(self, path: str, pointer: Any, follow: bool, level: Level = "sync", strict: bool = False) -> None:
         self._pointer = pointer
         self._gate = Gate(f"store '{path}'")
         self._children: set[Handle] = set()
@@ -174,6 +174,8 @@ class Store:
         self._tails: weakref.WeakSet[Tail] = weakref.WeakSet()
         self.level = level
         """The default level of appends."""
+        self.strict = strict
+        """Whether appends refuse fields that do not fit a known type."""
         self.path: str = ffi.string(lib.annal_store_path(pointer)).decode("utf-8", "surrogateescape")
         """The directory, as an absolute path."""
         open_stores.add(self)
@@ -248,8 +250,11 @@ class Store:
 
     # ---- Sessions ----
 
-    def session(self, session: str) -> Session:
+    def session(self, session: str, *, strict: bool | None = None) -> Session:
         """The session with that id (1 to 200 of A-Z a-z 0-9 . _ -). It exists once something is appended.
+
+        With `strict` (default: as the store) an append of a type in docs/events.md raises `Invalid` if it has an unknown
+        field, lacks a required one, or has one of another kind.
 
         Raises `Invalid` if it is not an id; `name()` computes an id for any strings.
 
@@ -261,7 +266,7 @@ class Store:
         from ._session import Session
 
         with self._gate:
-            return Session(self, session)
+            return Session(self, session, self.strict if strict is None else strict)
 
     def sessions(self) -> list[str]:
         """The ids of all sessions, sorted. It lists a directory and reads no journal."""
@@ -538,6 +543,7 @@ def open(
     batch_ms: int = 0,
     wait_ms: int = 0,
     follow: bool = True,
+    strict: bool = False,
     unsafe_filesystem: bool = False,
 ) -> Store:
     """Open the store in a directory, and recover events of processes that died.
@@ -545,7 +551,8 @@ def open(
     `level` is the default level of appends; `format` the format of new journals (default: JSON lines);
     `batch_ms` how long an append of level "batch" may stay in memory (default: 10 ms); `wait_ms` how long to
     wait for another process (default: 10,000 ms). With `follow` the tables are kept up to date in the
-    background once they are needed; without it each query updates them first.
+    background once they are needed; without it each query updates them first. `strict` is the default of
+    `Store.session()`.
     With `unsafe_filesystem` it also writes on FUSE and network filesystems, where a crash or a second process may
     lose acknowledged events.
 
@@ -574,7 +581,7 @@ def open(
     )
     out, err = ffi.new("annal_store **"), new_error()
     check(lib.annal_store_open(os.fsencode(name), options, out, err), err)
-    return Store(name, out[0], follow and not read_only, level)
+    return Store(name, out[0], follow and not read_only, level, strict)
 
 
 __all__ = ["Closed", "Event", "Format", "Hit", "Level", "Pack", "Store", "open"]
