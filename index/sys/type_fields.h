@@ -9,8 +9,8 @@
 /* number of events, the newest of the store, which annal__type_fields_each() examines */
 #define TYPE_FIELDS_EVENTS_MAX 20000
 
-/* Fail with ANNAL_ERR_INVALID, and name the field, if a draft of a known type has an unknown field,
- * lacks a required one, or has one of another kind. Any thread. */
+/* Fail with ANNAL_ERR_INVALID, and name the field, if a draft of a known type has an unknown field
+ * or a value of another kind, or lacks a required field. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__type_fields_check(annal_slice session,
                                                        const annal_draft *drafts, size_t count,
                                                        annal_error *err);

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char history[] = "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a1\"}}\n"
-                              "{\"type\":\"tool.called\",\"data\":{\"name\":\"Bash\"}}\n"
-                              "{\"type\":\"tool.returned\",\"data\":{\"output\":\"refused\"}}\n";
+static const char history[] =
+    "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a1\"}}\n"
+    "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c1\",\"tool\":\"Bash\"}}\n"
+    "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c1\",\"output\":\"refused\"}}\n";
 
 #define LOGS ANNAL_SOURCE "/tests/data/codex"
 
