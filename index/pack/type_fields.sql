@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Faults of the relation draft (session_id, seq, type, data): what does not fit the fields in packs/core/type_fields.json (?1),
 -- by the name of a type, which is known there. A kind that ends in ! means that the field is required; the type "*" has
--- the fields of every type. An event of a framework ("item": true) may have further members. NULL is as if it were missing.
+-- the fields of every type. An event of a framework ("item": true, or an object) may have further members. NULL is as if
+-- it were missing.
 known AS MATERIALIZED (
     SELECT type.key AS type, field.key AS field, rtrim(field.value, '!') AS kinds, field.value GLOB '*!' AS is_required
     FROM json_each(?1) type
@@ -9,7 +10,8 @@ known AS MATERIALIZED (
     UNION ALL
     SELECT type.key, NULL, NULL, false FROM json_each(?1) type WHERE type.key <> '*'),
 member AS (
-    SELECT draft.session_id, draft.seq, draft.type, key, coalesce(draft.data ->> '$.item', false) AS is_item,
+    SELECT draft.session_id, draft.seq, draft.type, key,
+        coalesce(json_type(draft.data, '$.item') IN ('true', 'object'), false) AS is_item,
         CASE json_each.type WHEN 'true' THEN 'boolean' WHEN 'false' THEN 'boolean' WHEN 'real' THEN 'number'
             ELSE json_each.type END AS kind
     FROM draft JOIN json_each(draft.data)

@@ -542,10 +542,12 @@ START_TEST(a_strict_append_refuses_what_does_not_fit_a_known_type)
         "{\"type\":\"session.paused\",\"data\":null}\n"
         "{\"type\":\"message.added\",\"data\":{\"id\":\"m\",\"role\":\"user\",\"content\":\"x\","
         "\"item\":true,\"phase\":1}}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"callId\":\"c\",\"call_id\":\"d\",\"tool\":\"t\","
+        "\"item\":{\"tool\":\"name\"}}}\n"
         "{\"type\":\"my.own\",\"data\":{\"any\":1}}",
         "append", "s1", "--strict");
     ck_assert_str_eq(cli.err, "");
-    ck_assert_ptr_nonnull(strstr(cli.out, "{\"seq\":6}"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"seq\":7}"));
 }
 END_TEST
 
