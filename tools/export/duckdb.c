@@ -67,9 +67,9 @@ _Static_assert(sizeof functions / sizeof functions[0] * sizeof(void (*)(void)) =
                "each function of struct duckdb is looked up");
 
 /*
- * Load Python's library before the module of DuckDB's wheel, _duckdb.cpython-311-….so: the module has
- * DuckDB's functions for C, too, and cannot be loaded without the symbols of Python. No interpreter
- * runs. The library is the system's, or the one of the Python in whose site-packages the module is.
+ * Load Python's library before the module of DuckDB's wheel, _duckdb.cpython-311-….so: the module
+ * contains DuckDB's functions for C, too, and needs the symbols of Python. No interpreter runs. The
+ * library is the system's, or belongs to the Python whose site-packages contain the module.
  */
 static void load_python(const char *named)
 {
