@@ -11,10 +11,11 @@
  *     used.
  * (3) A pack uses no clock and no random numbers, because a rebuild must yield the same rows. If a
  *     name in its SQL shows such a use (random(), CURRENT_TIMESTAMP, changes(), which depends on
- *     the event before, the literal 'now', a date function without a time), the pack is refused. If a date function finds 'now' in
- *     a payload, or a column's DEFAULT uses the time, the event becomes a finding; if this happens
- *     while its tables are created, the pack is refused. The same applies to the modifiers
- *     'localtime' and 'utc', which depend on the time zone of the machine.
+ *     the event before, the literal 'now', a date function without a time), the pack is refused. If
+ *     a date function finds 'now' in a payload, or a column's DEFAULT uses the time, the event
+ *     becomes a finding; if this happens while its tables are created, the pack is refused. The
+ *     same applies to the modifiers 'localtime' and 'utc', which depend on the time zone of the
+ *     machine.
  * (4) For rule 3, the date functions of a connection on which handlers run are replaced by ours.
  *     They check their arguments and then call SQLite's own, on a helper connection.
  * (5) The work of a section for one event, or of one statement that creates tables, is bounded:

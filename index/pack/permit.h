@@ -29,8 +29,8 @@ int annal__permit(void *permit, int action, const char *first, const char *secon
 bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt);
 
 /*
- * Return whether a call of a function of SQLite reads the clock or the time zone whatever the event:
- * it has no argument for the time, 'subsec' in its place, or 'localtime' or 'utc' after it.
+ * Return whether a call of a function of SQLite reads the clock or the time zone whatever the
+ * event: it has no argument for the time, 'subsec' in its place, or 'localtime' or 'utc' after it.
  * at points behind the name.
  */
 bool annal__permit_reads_clock(const struct token *function, const char *at);

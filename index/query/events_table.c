@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The virtual table events(session_id, seq, timestamp, type, id, cause, data, hash) over event_index and
- * journals. The column hash, 16 hex digits as in the journal, is hidden: it is named to be read.
+ * The virtual table events(session_id, seq, timestamp, type, id, cause, data, hash) over
+ * event_index and journals. The column hash, 16 hex digits as in the journal, is hidden: it is
+ * named to be read.
  *
  * (1) Conditions on session_id, seq, timestamp and type, the order and the limit go into a SELECT
  *     over event_index: xBestIndex composes its conditions (events_table_plan.c), and xFilter runs
@@ -9,8 +10,8 @@
  *     condition that is too strong would lose rows.
  * (2) If a number is compared with a text column, any text with the value of this number matches,
  *     and the SELECT cannot express this: it then returns every row, in the requested order.
- * (3) id, cause, data and hash are read from the journal when one of them is used, once per row; if the
- *     line's hash is wrong, they are NULL.
+ * (3) id, cause, data and hash are read from the journal when one of them is used, once per row; if
+ *     the line's hash is wrong, they are NULL.
  * (4) A line with a wrong hash is reported in the log of the store. Damage that existed before the
  *     events could be indexed, in the sessions and seqs of the query, is found by a second SELECT
  *     and reported, too. If no line is read (a count), the second SELECT runs once for each cursor.

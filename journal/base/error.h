@@ -31,7 +31,8 @@ static inline bool annal__error_is_io(annal_status status)
     return status == ANNAL_ERR_IO || status == ANNAL_ERR_FULL || status == ANNAL_ERR_READONLY;
 }
 
-/* As annal__fail() with the status of errno; adds ": <text of errno>" to the message, and keeps errno. */
+/* As annal__fail() with the status of errno; adds ": <text of errno>" to the message, and keeps
+ * errno. */
 annal_status annal__fail_errno(annal_error *err, const char *format, ...) ANNAL_PRINTF(2, 3);
 
 /* Put words before the message of an error that another function has filled: what only this caller

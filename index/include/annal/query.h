@@ -228,9 +228,10 @@ typedef struct annal_sql_options {
  * store's packs (see annal/pack.h), after catching up; fn is called with each row. Besides the
  * tables there is the table events(session_id, seq, timestamp, type, id, cause, data): every event
  * with its payload, and in the hidden column hash the hash of its line, 16 hex digits. These are
- * read from the journal only if id, cause, data or hash is used. If the line of an event is damaged,
- * these are NULL, or the row is missing if the line was damaged already when it was indexed; the
- * store's log names both kinds of events. arg is also passed to options->columns. Any thread.
+ * read from the journal only if id, cause, data or hash is used. If the line of an event is
+ * damaged, these are NULL, or the row is missing if the line was damaged already when it was
+ * indexed; the store's log names both kinds of events. arg is also passed to options->columns. Any
+ * thread.
  *
  * A statement that uses tables of packs waits up to timeout_ms while they are being filled.
  *
