@@ -23,6 +23,7 @@ large       what make test leaves out: real logs, logs of 100 MB, long histories
 contend     eight processes that want the same task, 1,000 rounds; a reader behind a million appends
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
 stops       processes are stopped for 20 s, 300 times; others wait for them up to a limit
+resume      the agent of the guide that resumes its job, killed 1,000 times: each effect once
 cluster     annal ship while shippers, networks and PostgreSQL fail, 200 times
 power       the power is cut after every operation of every workload, in 200 ways
 model       who may write a session: every state of the model, with SPIN
@@ -69,6 +70,11 @@ run_part() {
         cmake --preset bench
         cmake --build --preset bench
         ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]json_msgpack|packs[.]prose|tools[.]((im|ex)port|planted|sweep))'
+        ;;
+    resume)
+        cmake --preset bench
+        cmake --build --preset bench --target annal_command annal_shared
+        tests/resume.sh "$PWD/build/bench/tools/annal" "$PWD/build/bench" cc 1000
         ;;
     cluster) make test-cluster SEED="$SEED" ;;
     faults | flips | contend | model | mutate) make "$1" ;;
