@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call fails: the scenes of the journal. See faults.h. */
+#include "journal/base/error.h"
 #include "journal/sys/event_at.h"
 #include "journal/sys/inspect.h"
 #include "tests/crash/faults.h"
@@ -361,7 +362,7 @@ static void look(struct life *life)
         if (status == ANNAL_OK)
             status = annal__event_read_at(life->store, ANNAL_SLICE("b"), 14, there.offset,
                                           event.length, &buffer, &event, &err);
-        ck_fault(status == ANNAL_OK || status == ANNAL_ERR_IO || status == ANNAL_ERR_NOMEM,
+        ck_fault(status == ANNAL_OK || annal__error_is_io(status) || status == ANNAL_ERR_NOMEM,
                  "read an event: %s: %s", annal_status_name(status), err.message);
         if (status == ANNAL_OK)
             ck_event(life, "b", &event);
@@ -372,7 +373,7 @@ static void look(struct life *life)
         return;
     status = annal_cursor_open_at(life->store, ANNAL_SLICE("b"), 14, there.offset, there.h_before,
                                   &cursor, &err);
-    ck_fault(status == ANNAL_OK || status == ANNAL_ERR_IO || status == ANNAL_ERR_NOMEM,
+    ck_fault(status == ANNAL_OK || annal__error_is_io(status) || status == ANNAL_ERR_NOMEM,
              "open a cursor at a place: %s: %s", annal_status_name(status), err.message);
     if (status == ANNAL_OK)
         annal_cursor_close(cursor);

@@ -350,8 +350,8 @@ START_TEST(a_read_only_store_needs_no_locks_and_no_log)
     annal_writer *writer = NULL;
     ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true}, &store, err));
     ck_numbers(store, "s", 3);
-    ck_status(ANNAL_ERR_IO, annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
-    ck_status(ANNAL_ERR_IO, annal_sync(store, err));
+    ck_status(ANNAL_ERR_READONLY, annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
+    ck_status(ANNAL_ERR_READONLY, annal_sync(store, err));
     ck_ok(annal_keep(store, err));
     store_close(store);
     ck_assert_int_eq(access(tmpdir_path(&dir, "store/locks"), F_OK), -1);

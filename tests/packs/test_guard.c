@@ -461,7 +461,7 @@ START_TEST(a_store_open_for_reading_refuses_guarded_events)
     annal_writer *writer = NULL;
     ck_ok(annal_store_open(p.path, &options, &p.store, err));
     ck_ok(annal_index_open(p.store, NULL, &p.index, err));
-    ck_fails(ANNAL_ERR_IO, "reading only",
+    ck_fails(ANNAL_ERR_READONLY, "reading only",
              annal_writer_open(p.store, ANNAL_SLICE("proj"), NULL, &writer, err));
 }
 END_TEST

@@ -293,7 +293,7 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
     ck_ok(annal_index_catch_up(p.index, (annal_slice){NULL, 0}, NULL, err));
     reopen_on_full_disk(&disk);
     annal_prune_options options = {.before_us = 1600000000000000};
-    ck_fails(ANNAL_ERR_IO, "No space", annal_prune(p.index, &options, delete_pruned, &p, err));
+    ck_fails(ANNAL_ERR_FULL, "No space", annal_prune(p.index, &options, delete_pruned, &p, err));
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     options.delete_journals = true;
     ck_ok(annal_prune(p.index, &options, delete_pruned, &p, err));
@@ -466,7 +466,7 @@ START_TEST(on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_append
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     ck_assert_uint_eq(info.last_seq, 2);
     p.past_us = 0;
-    ck_fails(ANNAL_ERR_IO, "nothing was written",
+    ck_fails(ANNAL_ERR_FULL, "nothing was written",
              packs_append(&p, "s3", "session.created", "{}", err));
     packs_reopen(&p);
     ck_assert_int_eq(access(tmpdir_path(&p.dir, "store/commit/00.log"), F_OK), _i > 0 ? -1 : 0);
