@@ -49,6 +49,34 @@ struct doctor {
     char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)];
 };
 
+/* Print one line: the result ("ok", "note" or "warning"), the check, what was found, and advice or
+ * NULL. */
+static void print_line(const struct doctor *doctor, const char *result, const char *check,
+                       const char *advice, const char *found)
+{
+    if (doctor->args->json) {
+        out_json("{\"check\":\"#\",\"result\":\"#\",\"found\":?,\"advice\":", annal_slice_of(check),
+                 annal_slice_of(result), annal_slice_of(found));
+        if (advice == NULL)
+            fputs("null", stdout);
+        else
+            out_json_string(annal_slice_of(advice));
+        fputs("}\n", stdout);
+        return;
+    }
+    out_style(result[0] == 'w' ? "33" : "32");
+    printf("%-8s", result);
+    out_style("0");
+    printf(" %-12s ", check);
+    out_plain(annal_slice_of(found));
+    fputc('\n', stdout);
+    if (advice != NULL) {
+        printf("%-22s", "");
+        out_plain(annal_slice_of(advice));
+        fputc('\n', stdout);
+    }
+}
+
 /* Print one line: the check and its result. With advice the line is a warning; NULL: no advice. */
 static void tell(struct doctor *doctor, const char *check, const char *advice, const char *format,
                  ...) ANNAL_PRINTF(4, 5);
@@ -62,27 +90,7 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
     vsnprintf(found, sizeof found, format, list);
     va_end(list);
     doctor->warnings += advice != NULL;
-    if (doctor->args->json) {
-        out_json("{\"check\":\"#\",\"result\":\"#\",\"found\":?,\"advice\":", annal_slice_of(check),
-                 annal_slice_of(advice == NULL ? "ok" : "warning"), annal_slice_of(found));
-        if (advice == NULL)
-            fputs("null", stdout);
-        else
-            out_json_string(annal_slice_of(advice));
-        fputs("}\n", stdout);
-        return;
-    }
-    out_style(advice == NULL ? "32" : "33");
-    printf("%-8s", advice == NULL ? "ok" : "warning");
-    out_style("0");
-    printf(" %-12s ", check);
-    out_plain(annal_slice_of(found));
-    fputc('\n', stdout);
-    if (advice != NULL) {
-        printf("%-22s", "");
-        out_plain(annal_slice_of(advice));
-        fputc('\n', stdout);
-    }
+    print_line(doctor, advice == NULL ? "ok" : "warning", check, advice, found);
 }
 
 /* ---- The directory ---- */
@@ -346,18 +354,21 @@ static int add_fault(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Count the fields of the newest events that do not fit the type of their event. */
+/* Count the fields of the newest events that do not fit the type of their event. They are a note and
+ * no warning: a program may add fields of its own. */
 static annal_status check_fields(struct doctor *doctor, annal_index *index, annal_error *err)
 {
     struct faults faults = {0};
-    char total[HUMAN_BYTES];
+    char total[HUMAN_BYTES], found[1200];
     annal_status status = annal__type_fields_each(index, add_fault, &faults, err);
-    if (status == ANNAL_OK && faults.total > 0)
-        tell(doctor, "fields",
-             "docs/events.md lists the fields; 'annal append --strict' refuses others",
-             "%s in the newest %d events do not fit their types: %s%s",
-             human_count(total, faults.total), TYPE_FIELDS_EVENTS_MAX, faults.text,
-             faults.named > 3 ? "; …" : "");
+    if (status == ANNAL_OK && faults.total > 0) {
+        snprintf(found, sizeof found, "%s in the newest %d events do not fit their types: %s%s",
+                 human_count(total, faults.total), TYPE_FIELDS_EVENTS_MAX, faults.text,
+                 faults.named > 3 ? "; …" : "");
+        print_line(doctor, "note", "fields",
+                   "docs/events.md lists the fields; 'annal append --strict' refuses others",
+                   found);
+    }
     return status;
 }
 
