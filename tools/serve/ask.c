@@ -331,7 +331,10 @@ static annal_status choose_sessions(struct serve *serve, struct request *request
                                         .session_count = options->session_count};
     if (match.status == NULL && match.agent == NULL && match.model == NULL && match.project == NULL)
         return ANNAL_OK;
-    annal_status status = session_ids_find(ids, serve->index, &match, err);
+    annal_index *index = filler_index(serve->filler, (annal_slice){0});
+    annal_status status = annal_index_catch_up(index, (annal_slice){0}, options->catch_up, err);
+    if (status >= 0 || status == ANNAL_ERR_BUSY) /* not whole yet: as lists of sessions */
+        status = session_ids_find(ids, index, &match, err);
     options->sessions = ids->ids;
     options->session_count = ids->count;
     return status >= 0 && ids->count == 0 ? ANNAL_END : status;

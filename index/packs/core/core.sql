@@ -381,7 +381,9 @@ CREATE VIEW usage_rates AS
 -- Nothing. SQLite expects at most 100 rows of a query with GROUP BY, such as usage_rates, and then
 -- reads all of them for each row that it joins. With this view beside it, it builds an index of them.
 CREATE VIEW no_rates AS
-    SELECT model, day, tier, prompt_over, 0, 0, 0, 0, 0, 0 FROM usage WHERE 0;
+    SELECT model, day, tier, prompt_over, 0 AS input, 0 AS output, 0 AS cache_read, 0 AS cache_write,
+           0 AS cache_write_1h, 0 AS web_search
+    FROM usage WHERE 0;
 
 -- The sessions whose log reports its cost in events without tokens: it is the cost of all their
 -- tokens.
