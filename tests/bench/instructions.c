@@ -4,7 +4,8 @@
  * compares them with instructions.txt. Counts hardly depend on other programs on the machine, so
  * they show a slower path that clocks cannot show.
  *
- *   instructions DIR PATH      prints how many events hot_<path>() dealt with
+ *   instructions DIR PATH TIMES  appends TIMES times 1,000 events, and prints with how many events
+ *                                hot_<path>() dealt
  *
  *   append   one durable event: group commit without other appends
  *   bulk     20 events at level os, and one sync for each 20 of these
@@ -24,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENTS     1000u
 #define QUERIES    20u
 #define RANGE      50u
 #define SYNC_EVERY 400u
@@ -44,7 +44,7 @@ static void check(annal_status status, const annal_error *err)
 HOT uint64_t hot_append(annal_writer *writer, const annal_draft *drafts, size_t count);
 HOT uint64_t hot_bulk(annal_writer *writer, const annal_draft *drafts, size_t count);
 HOT void hot_bulk_sync(annal_store *store);
-HOT uint64_t hot_index(annal_index *index);
+HOT void hot_index(annal_index *index);
 HOT uint64_t hot_query(annal_index *index, annal_slice session, uint64_t from_seq);
 HOT uint64_t hot_read(annal_store *store, annal_slice session);
 HOT uint64_t hot_replay(annal_index *index, annal_slice session);
@@ -74,14 +74,13 @@ HOT void hot_bulk_sync(annal_store *store)
     check(annal_sync(store, &err), &err);
 }
 
-HOT uint64_t hot_index(annal_index *index)
+HOT void hot_index(annal_index *index)
 {
     annal_error err;
     check(annal_index_catch_up(
               index, (annal_slice){0},
               &(annal_catch_up_options){.timeout_ms = ANNAL_NO_TIMEOUT, .packs = true}, &err),
           &err);
-    return EVENTS;
 }
 
 HOT uint64_t hot_query(annal_index *index, annal_slice session, uint64_t from_seq)
@@ -135,7 +134,7 @@ HOT uint64_t hot_replay(annal_index *index, annal_slice session)
 
 /* ---- Around them ---- */
 
-static uint64_t append_all(annal_store *store, annal_slice session, bool bulk)
+static uint64_t append_all(annal_store *store, annal_slice session, uint64_t events, bool bulk)
 {
     annal_error err;
     annal_writer *writer;
@@ -143,7 +142,7 @@ static uint64_t append_all(annal_store *store, annal_slice session, bool bulk)
     const annal_draft *drafts;
     uint64_t done = 0, synced = 0;
     check(annal_writer_open(store, session, NULL, &writer, &err), &err);
-    while (generator != NULL && done < EVENTS) {
+    while (generator != NULL && done < events) {
         size_t count = generator_turn(generator, &drafts);
         done += bulk ? hot_bulk(writer, drafts, count) : hot_append(writer, drafts, count);
         if (bulk && done - synced >= SYNC_EVERY) {
@@ -156,19 +155,19 @@ static uint64_t append_all(annal_store *store, annal_slice session, bool bulk)
     return done;
 }
 
-static uint64_t ask_all(annal_store *store, annal_slice session, const char *path)
+static uint64_t ask_all(annal_store *store, annal_slice session, uint64_t events, const char *path)
 {
     annal_error err;
     annal_index *index;
-    uint64_t done = 0;
-    check(generate_session(store, 0, EVENTS, SEED, &err), &err);
+    uint64_t done = events;
+    check(generate_session(store, 0, events, SEED, &err), &err);
     if (strcmp(path, "read") == 0)
         return hot_read(store, session);
     check(annal_index_open(store, NULL, &index, &err), &err);
-    done = hot_index(index);
+    hot_index(index);
     if (strcmp(path, "query") == 0)
         for (uint64_t i = done = 0; i < QUERIES; i++)
-            done += hot_query(index, session, 1 + i * (EVENTS - RANGE) / QUERIES);
+            done += hot_query(index, session, 1 + i * (events - RANGE) / QUERIES);
     else if (strcmp(path, "replay") == 0)
         done = hot_replay(index, session);
     annal_index_close(index);
@@ -180,8 +179,8 @@ int main(int argc, char **argv)
     annal_error err;
     annal_store *store;
     char name[GENERATE_NAME_BYTES];
-    if (argc != 3) {
-        fputs("usage: instructions DIR append|bulk|index|query|read|replay\n", stderr);
+    if (argc != 4) {
+        fputs("usage: instructions DIR append|bulk|index|query|read|replay TIMES\n", stderr);
         return 2;
     }
     annal_slice session = annal_slice_of(generate_name(0, name));
@@ -189,9 +188,10 @@ int main(int argc, char **argv)
                            &store, &err),
           &err);
     bool appends = strcmp(argv[2], "append") == 0, bulk = strcmp(argv[2], "bulk") == 0;
-    uint64_t events =
-        appends || bulk ? append_all(store, session, bulk) : ask_all(store, session, argv[2]);
+    uint64_t events = 1000 * strtoull(argv[3], NULL, 10);
+    uint64_t counted = appends || bulk ? append_all(store, session, events, bulk)
+                                       : ask_all(store, session, events, argv[2]);
     check(annal_store_close(store, &err), &err);
-    printf("%llu\n", (unsigned long long)events);
+    printf("%llu\n", (unsigned long long)counted);
     return 0;
 }
