@@ -354,8 +354,8 @@ static int add_fault(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Count the fields of the newest events that do not fit the type of their event. They are a note and
- * no warning: a program may add fields of its own. */
+/* Count the fields of the newest events that do not fit the type of their event. They are a note
+ * and no warning: a program may add fields of its own. */
 static annal_status check_fields(struct doctor *doctor, annal_index *index, annal_error *err)
 {
     struct faults faults = {0};
