@@ -540,6 +540,8 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
             const turn = at === Infinity ? model.turnAt(seq) : undefined;
             const taken = takenBack(turn);
             const run = rows?.runs.get(seq);
+            const day = model.session.time_from ? '' : format.day(model.time[index]!);
+            const dayBefore = item.index > 0 ? model.time[indexOf(item.index - 1)]! : model.time[index]!;
             return (
               <div
                 key={item.key}
@@ -549,6 +551,7 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
                 class={`item ${model.kinds[model.type[index]!]} ${flash === seq ? 'flash' : ''} ${taken && 'taken'}`}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
+                {day && day !== format.day(dayBefore) && <h2 class="day">{day}</h2>}
                 {seq === firstNew && <p class="new-from">new since you were here</p>}
                 {taken && seq === model.itemSeq[upTo(model.itemSeq, turn!.seq - 1)] && (
                   <p class="taken-from">

@@ -668,7 +668,7 @@ test('the first messages are shown before the outline of the session has arrived
   await page.close();
 });
 
-test('a session is read as prompts and answers, with runs of calls as a line, and with colours', async () => {
+test('a session is read as prompts and answers, with runs of calls as a line, and with days and colours', async () => {
   const at = (ts, event) => ({ ...event, ts });
   store.append('read', [
     at('2026-03-02T10:00:00Z', { type: 'turn.started', data: { turn_id: 't' } }),
@@ -682,6 +682,7 @@ test('a session is read as prompts and answers, with runs of calls as a line, an
     at('2026-03-04T10:00:02Z', { type: 'turn.failed', data: { turn_id: 't', error: 'Out of luck' } }),
   ]);
   const page = await session('read');
+  assert.deepEqual(await page.locator('.item .day').allInnerTexts(), ['2026-03-04']);
   assert.equal(await page.locator('.item .tool').count(), 4);
   const red = page.locator('.tool.failed .ansi-1');
   assert.equal(await red.innerText(), 'red');
