@@ -176,7 +176,7 @@ class Questions(Case):
         rnd = random.Random(seed)
         db = self.connect()
         db.execute("CREATE TABLE plain AS SELECT * FROM events")
-        db.execute("CREATE TABLE typed (session_id TEXT, seq INTEGER, timestamp TEXT, type TEXT, id TEXT, data TEXT)")
+        db.execute("CREATE TABLE typed (session_id TEXT, seq INTEGER, timestamp TEXT, type TEXT, id TEXT, cause TEXT, data TEXT)")
         db.execute("INSERT INTO typed SELECT * FROM plain")
         db.execute("CREATE TABLE others (a TEXT, b INTEGER, c)")
         db.executemany("INSERT INTO others VALUES (?, ?, ?)",
