@@ -311,6 +311,7 @@ export interface ConversationHandle {
   list: List;
   see(seq: number): void;
   scroll(by: number): void;
+  end(): void; /* show the end, and follow new events of an active session */
 }
 
 /* What a session shows beside its address: the first row in view, and what was folded or unfolded. */
@@ -395,11 +396,22 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
    * when their events arrive, so its place is corrected after each drawing.
    */
   const target = useRef<{ seq: number; top: number | null; until: number } | null>(null);
-  const free = () => (target.current = null);
+  /*
+   * Whether the end is followed: from when it was reached until the user scrolls or another place is shown. Rows that
+   * grow move the end away, which is no wish of the user.
+   */
+  const following = useRef(false);
+  const settled = useRef(0); /* until when the first rows move the end of a session that is not active */
+  const free = () => {
+    target.current = null;
+    following.current = false;
+  };
   const aim = () => {
     const [goal, box] = [target.current, scroller.current];
+    if (box && following.current && at === Infinity && (model.isLive || performance.now() < settled.current))
+      box.scrollTop = box.scrollHeight;
     if (!goal || !box) return;
-    if (performance.now() > goal.until) return void free();
+    if (performance.now() > goal.until) return void (target.current = null);
     const row = box.querySelector<HTMLElement>(`[data-seq="${goal.seq}"]`);
     if (!row) {
       box.scrollTop = list.getOffsetForIndex(position(goal.seq), 'center')?.[0] ?? 0;
@@ -415,6 +427,7 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
     see(seq) {
       const shownSeq = model.seq[indexOf(position(seq))] ?? seq;
       if (rows?.runs.has(shownSeq)) opened.set(`${shownSeq}run`, true);
+      free();
       target.current = { seq: shownSeq, top: null, until: performance.now() + AIM_MS };
       setFlash(shownSeq);
       aim();
@@ -422,6 +435,13 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
     scroll(by) {
       free();
       list.scrollBy(by);
+    },
+    end() {
+      free();
+      following.current = true;
+      settled.current = performance.now() + AIM_MS;
+      list.scrollToEnd();
+      aim();
     },
   };
 
@@ -461,7 +481,7 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
     else if (at !== Infinity) {
       free();
       list.scrollToIndex(shown - 1, { align: 'end' });
-    } else if (first && model.isLive && see === null) list.scrollToEnd();
+    } else if (first && model.isLive && see === null) handle.current?.end();
     rested(false);
   }, [at, model.ready]);
   useEffect(() => {
@@ -472,6 +492,7 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
   }, [see, model.ready, view]);
 
   function restore({ seq, top = 0 }: Partial<ConversationView>): void {
+    free();
     target.current = { seq: seq!, top, until: performance.now() + AIM_MS };
     aim();
   }
@@ -505,10 +526,15 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
 
   const firstNew = seen > 0 ? (model.itemSeq[upTo(model.itemSeq, seen)] ?? 0) : 0;
 
+  const last = useRef({ top: 0, height: 0 });
   const scrolled = (e: { currentTarget: HTMLElement }) => {
     const { scrollHeight, scrollTop, clientHeight } = e.currentTarget;
+    const rises = scrollTop < last.current.top;
     atEnd.current = scrollHeight - scrollTop - clientHeight < 60;
     if (atEnd.current) setBehind(0);
+    if (rises && scrollHeight === last.current.height) following.current = false; /* by a key or the scroll bar */
+    else if (atEnd.current && !rises) following.current = target.current === null;
+    last.current = { top: scrollTop, height: scrollHeight };
     rested();
   };
 

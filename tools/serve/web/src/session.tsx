@@ -604,7 +604,7 @@ export function SessionPage({ route }: { route: Route }) {
     if (seq >= model.last) {
       setPlaying(false);
       handle.current?.scroll(0);
-      requestAnimationFrame(() => handle.current?.list.scrollToEnd()); /* and follow new events */
+      requestAnimationFrame(() => handle.current?.end());
     }
     move(seq < model.last ? Math.max(1, seq) : Infinity);
   };
@@ -651,10 +651,7 @@ export function SessionPage({ route }: { route: Route }) {
       handle.current?.scroll(0);
       handle.current?.list.scrollToOffset(0);
     },
-    G: () => {
-      handle.current?.scroll(0);
-      handle.current?.list.scrollToEnd();
-    },
+    G: () => handle.current?.end(),
     '+': () => setSpeed(String(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(Number(speed)) + 1)])),
     '-': () => setSpeed(String(SPEEDS[Math.max(0, SPEEDS.indexOf(Number(speed)) - 1)])),
     t: () => setLanes(lanes === '1' ? '0' : '1'),

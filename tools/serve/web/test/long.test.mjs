@@ -112,8 +112,13 @@ test('from a commit in another process to the screen', async () => {
   store.append('live', [...longSession(40)]);
   const page = await open(context, server, 's/live');
   await page.waitForSelector('.item .said');
-  await page.keyboard.press('G');
   await page.waitForSelector('.stream.live');
+  const atEnd = () => {
+    const { scrollTop, scrollHeight, clientHeight } = document.querySelector('.conversation .scroller');
+    return scrollTop > 0 && scrollHeight - scrollTop - clientHeight < 60;
+  };
+  do await page.keyboard.press('G'); /* Chromium loses keys while a page begins */
+  while (!(await page.waitForFunction(atEnd, null, { timeout: 500 }).catch(() => false)));
   await page.evaluate(() => {
     window.seen = new Map();
     new MutationObserver(() => {

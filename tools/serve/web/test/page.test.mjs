@@ -481,22 +481,24 @@ test('a moment of the past shows no later events', async () => {
     usage(4, 5),
   ]);
   const page = await open(context, server, 's/then?at=4');
-  const overview = async (seq) => {
+  /* The totals of a moment arrive by themselves. */
+  const overview = async (seq, tokens) => {
     await page.evaluate((at) => (location.hash = `/s/then?at=${at}`), seq);
     await page.waitForFunction((at) => document.querySelector('.slider')?.ariaValueNow === at, String(seq));
     await page.waitForFunction(() => !/…/.test(document.querySelector('.children')?.innerText ?? ''));
+    await page.waitForSelector(`.prompts >> text=· ${tokens} tokens`);
     return page.locator('.overview').innerText();
   };
   await page.waitForSelector('.prompts button');
-  const early = await overview(4);
+  const early = await overview(4, 100);
   assert.match(early, /First prompt\s+[\d:]+ · 100 tokens\s+1 later/);
   assert.match(early, /First answer after\s+–/i);
   assert.match(early, /Below\s+1 event · – tokens/);
-  const later = await overview(6);
+  const later = await overview(6, 300);
   assert.match(later, /· 300 tokens\s+1 later/);
   assert.match(later, /First answer after\s+2 min/i);
   assert.match(later, /Below\s+2 events · 7 tokens/);
-  assert.match(await overview(7), /· 300 tokens · failed/);
+  assert.match(await overview(7, 300), /· 300 tokens · failed/);
   await page.click('text=1 later');
   await page.waitForSelector('.prompts >> text=<b>Second</b> prompt');
   quiet(page);
