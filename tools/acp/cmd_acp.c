@@ -152,8 +152,9 @@ static void *run_direction(void *arg)
         status = record_lines(direction, !more, &err);
         if (status < 0 && status != ANNAL_ERR_CLOSED)
             (void)fail_error(&err);
-        good = status >= 0 && pass_on(direction, &direction->onward) &&
-               pass_on(direction->other, &direction->back);
+        /* The answers first: what is passed on may be the request whose answer ends them. */
+        good = status >= 0 && pass_on(direction->other, &direction->back) &&
+               pass_on(direction, &direction->onward);
     }
     if (status < 0) {
         pthread_mutex_lock(&direction->acp->record.lock);
