@@ -5,7 +5,7 @@
 # above its bound is a failure, and so is a growth more than 15 % above. --record writes the bounds again.
 #
 # A path of the library has hot_<path>() in instructions.c; its unit is an event. Of a command (ANNAL, the program) the whole
-# process is counted; its unit is a session (ls), an event (verify, search) or a line of a log (import).
+# process is counted; its unit is a session (ls), an event (search) or a line of a log (import).
 # Exit status 77: this machine cannot count instructions.
 set -euo pipefail
 program=$1/tests/bench/instructions
@@ -14,7 +14,7 @@ annal=$2
 bounds=$(dirname "$0")/instructions.txt
 record=${3:-}
 paths="append bulk index query read replay"
-commands="ls verify search import"
+commands="ls search import"
 TIMES=4
 
 command -v valgrind >/dev/null || {
@@ -48,7 +48,7 @@ log() {
 run() {
     local store=$work/$1.$2.store
     case $1 in
-        ls | verify | search)
+        ls | search)
             "$generate" "$store" --sessions $((20 * $2)) --events $((400 * $2)) --largest 100 >"$3"
             # The first search fills its index.
             "$annal" search --store "$store" function >"$3"
@@ -56,7 +56,6 @@ run() {
     esac
     case $1 in
         ls) set -- "$1" $((20 * $2)) "$3" ls ;;
-        verify) set -- "$1" $((400 * $2)) "$3" verify ;;
         search) set -- "$1" $((400 * $2)) "$3" search function ;;
         import)
             log $((150 * $2)) >"$work/$1.$2.jsonl"
