@@ -691,6 +691,8 @@ def test_days_of_usage_follow_the_requested_zone():
             return {row[0]: row[place] for row in answer["rows"]}
 
         assert days("zone=UTC") == {"2026-10-24": 11}
+        report = [json.loads(line) for line in server.annal("report", "--json", "--zone", "+02:00").splitlines()]
+        assert {row["day"]: row["input_tokens"] for row in report if "day" in row} == days("zone=%2B02:00")
         assert days("zone=%2B02:00") == {"2026-10-24": 1, "2026-10-25": 10}
         assert days("zone=%2B02:00&since=2026-10-25") == {"2026-10-25": 10}
         assert days("zone=-05:30&until=2026-10-25") == {"2026-10-24": 11}

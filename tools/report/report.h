@@ -42,7 +42,7 @@ struct report_column {
 };
 
 /* The scope of a report: the parameters ?1 to ?4 of every section are sessions, since, until and
- * limit. */
+ * limit; show/usage.sql has two more. */
 struct report_scope {
     annal_slice sessions;     /* ids as a JSON array; empty for all sessions */
     annal_slice since, until; /* ISO 8601; empty for no bound */
@@ -64,6 +64,9 @@ struct report_section {
      * section then ends with the time zone */
     bool of_period;
     enum period by;
+    /* NULL, or the panels of show/usage.sql whose rows are `used` in the SQL, each between
+     * spaces */
+    const char *panels;
     const char *sql;
     struct report_column columns[COLUMNS_MAX]; /* a name of NULL ends them */
 

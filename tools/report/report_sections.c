@@ -22,15 +22,9 @@
 
 #define CALLS "tool_durations WHERE " IN_SESSIONS " AND " CALLED_IN_TIME
 #define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
-#define SHARE "1.0 * sum(costed_tokens) / NULLIF(sum(tokens), 0)"
-#define COST                                                                                       \
-    "CAST(" SESSION_MICROUSD("cost_microusd") " AS INTEGER), "                                     \
-                                              "CAST(" SESSION_MICROUSD(                            \
-                                                  "computed_microusd") " AS INTEGER), " SHARE
-#define USAGE "usage_event_costs WHERE " IN_SESSIONS " AND " IN_TIME
-#define USED                                                                                       \
-    "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
-    " FROM " USAGE
+#define SHARE "1.0 * costed_tokens / NULLIF(tokens, 0)"
+#define COST  "CAST(cost_microusd AS INTEGER), CAST(computed_microusd AS INTEGER), " SHARE
+#define USED  "requests, input_tokens, cached_input_tokens, output_tokens, " COST " FROM used"
 #define COST_COLUMNS                                                                               \
     {"cost_microusd", "COST", .cell = CELL_COST}, {"computed_microusd", NULL, .cell = CELL_COUNT}, \
     {                                                                                              \
@@ -63,16 +57,11 @@
                                        " GROUP BY 1) AS c ON c.session_id = id "                   \
                                        "LEFT JOIN (SELECT session_id, count(*) AS n FROM " REFUSED \
                                        " GROUP BY 1) AS r ON r.session_id = id "                   \
-                                       "LEFT JOIN (SELECT session_id, coalesce(sum(input_tokens) " \
-                                       "+ "                                                        \
-                                       "sum(output_tokens), sum(input_tokens), "                   \
-                                       "sum(output_tokens)) AS tokens, "                           \
-                                       "CAST(round(round(sum(cost_microusd), 6)) AS INTEGER) AS "  \
-                                       "cost, "                                                    \
-                                       "CAST(round(round(sum(computed_microusd), 6)) AS INTEGER) " \
-                                       "AS "                                                       \
-                                       "computed, " SHARE " AS share FROM " USAGE                  \
-                                       " GROUP BY 1) AS u ON u.session_id = id "                   \
+                                       "LEFT JOIN (SELECT name, coalesce(input_tokens + "          \
+                                       "output_tokens, input_tokens, output_tokens) AS tokens, "   \
+                                       "CAST(cost_microusd AS INTEGER) AS cost, "                  \
+                                       "CAST(computed_microusd AS INTEGER) AS computed, " SHARE    \
+                                       " AS share FROM used) AS u ON u.name = id "                 \
                                        "WHERE " IDS " AND " SESSION_ACTIVE_IN(                     \
                                            "sessions", "?2",                                       \
                                            "?3") " ORDER BY json_array_length(?1) = 2 AND id <> "  \
@@ -91,9 +80,8 @@
 #define PERIOD_SECTION(period, plural, unit, head)                                                 \
     {                                                                                              \
         .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
-        .sql = "SELECT * FROM (SELECT " SESSION_PERIOD_OF(                                         \
-            "usage_event_costs", unit) ", " USED                                                   \
-                                       " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",         \
+        .panels = " period ",                                                                      \
+        .sql = "SELECT * FROM (SELECT name, " USED " ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",        \
         .columns = {                                                                               \
             {unit, head, .cell = CELL_TEXT},                                                       \
             USED_COLUMNS                                                                           \
@@ -103,12 +91,13 @@
 const struct report_section report_sections[] = {
     {.name = "total",
      .title = "In all",
+     .panels = " all ",
      .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IDS " AND " SESSION_ACTIVE_IN(
          "sessions", "?2",
          "?3") "), "
                "(SELECT count(*) FROM " CALLS "), "
                "(SELECT count(*) FROM " CALLS " AND status = 'failed') + " REFUSALS ", "
-               "sum(input_tokens), sum(output_tokens), " COST " FROM " USAGE " LIMIT ?4",
+               "input_tokens, output_tokens, " COST " FROM (SELECT 1) LEFT JOIN used LIMIT ?4",
      .columns = {{"sessions", "SESSIONS", .cell = CELL_COUNT},
                  {"calls", "CALLS", .cell = CELL_COUNT},
                  {"failed", "FAILED", .cell = CELL_COUNT},
@@ -162,18 +151,18 @@ const struct report_section report_sections[] = {
                  {"seq", "SEQ", .cell = CELL_COUNT}}},
     {.name = "models",
      .title = "Tokens and cost by model",
-     .sql = "SELECT NULLIF(model, ''), " USED " GROUP BY model"
-            " HAVING sum(requests + tokens + coalesce(cost_microusd, 0)) > 0"
+     .panels = " model ",
+     .sql = "SELECT NULLIF(name, ''), " USED
+            " WHERE requests + tokens + coalesce(cost_microusd, 0) > 0"
             " ORDER BY 3 DESC, 1 LIMIT ?4",
      .columns = {{"model", "MODEL", .cell = CELL_TEXT}, USED_COLUMNS}},
     {.name = "projects",
      .title = "Tokens and cost by project",
      .if_any = true,
-     .sql = "SELECT project, count(DISTINCT session_id), sum(requests), sum(input_tokens), "
-            "sum(output_tokens), " COST " FROM (SELECT * FROM " USAGE
-            ") LEFT JOIN session_projects USING (session_id) "
-            "WHERE EXISTS (SELECT 1 FROM session_directories) GROUP BY 1 "
-            "ORDER BY sum(input_tokens) DESC, 1 LIMIT ?4",
+     .panels = " project ",
+     .sql = "SELECT name, sessions, requests, input_tokens, output_tokens, " COST " FROM used "
+            "WHERE EXISTS (SELECT 1 FROM session_directories) "
+            "ORDER BY input_tokens DESC, 1 LIMIT ?4",
      .columns = {{"project", "PROJECT", .cell = CELL_TEXT},
                  {"sessions", "SESSIONS", .cell = CELL_COUNT},
                  {"requests", "REQUESTS", .cell = CELL_COUNT, .spared = true},
@@ -183,11 +172,10 @@ const struct report_section report_sections[] = {
     {.name = "hosts",
      .title = "Tokens and cost by host",
      .if_any = true,
-     .sql = "SELECT source_host, count(DISTINCT session_id), sum(requests), sum(input_tokens), "
-            "sum(output_tokens), " COST " FROM (SELECT * FROM " USAGE
-            ") LEFT JOIN session_latest_sources USING (session_id) "
-            "WHERE (SELECT count(DISTINCT source_host) > 1 FROM session_sources) GROUP BY 1 "
-            "ORDER BY sum(input_tokens) DESC, 1 LIMIT ?4",
+     .panels = " host ",
+     .sql = "SELECT name, sessions, requests, input_tokens, output_tokens, " COST " FROM used "
+            "WHERE (SELECT count(DISTINCT source_host) > 1 FROM session_sources) "
+            "ORDER BY input_tokens DESC, 1 LIMIT ?4",
      .columns = {{"source_host", "HOST", .cell = CELL_TEXT},
                  {"sessions", "SESSIONS", .cell = CELL_COUNT},
                  {"requests", "REQUESTS", .cell = CELL_COUNT, .spared = true},
@@ -200,6 +188,7 @@ const struct report_section report_sections[] = {
     PERIOD_SECTION(PERIOD_MONTH, "months", "month", "MONTH"),
     {.name = "sessions",
      .title = "Sessions by tokens",
+     .panels = " session ",
      .sql = SESSIONS_SQL,
      .columns = {SESSIONS_COLUMNS}},
     {.name = NULL}};
@@ -252,7 +241,11 @@ const struct report_section report_source_sections[] = {
 #define MEDIAN_B "median(CASE WHEN session_id = ?1->>1 THEN duration_ms END)"
 
 const struct report_section report_compare_sections[] = {
-    {.name = "sessions", .title = "Both", .sql = SESSIONS_SQL, .columns = {SESSIONS_COLUMNS}},
+    {.name = "sessions",
+     .title = "Both",
+     .panels = " session ",
+     .sql = SESSIONS_SQL,
+     .columns = {SESSIONS_COLUMNS}},
     {.name = "tools",
      .title = "Tools: calls, failures and medians of A and of B",
      .sql =
@@ -427,15 +420,27 @@ static void show_difference(struct report_section *section, int i)
     }
 }
 
+extern const char annal__sql_usage[]; /* show/usage.sql */
+
 int report_fill(struct report_section *section, annal_index *index,
                 const struct report_scope *scope)
 {
     annal_error err = {0};
-    const annal_value params[] = {text_or_null(scope->sessions), text_or_null(scope->since),
-                                  text_or_null(scope->until), integer_value((int64_t)scope->limit)};
-    const annal_sql_options options = {.params = params, .param_count = 4, .as_indexed = true};
+    struct buf sql = {0};
+    const annal_value params[] = {text_or_null(scope->sessions),
+                                  text_or_null(scope->since),
+                                  text_or_null(scope->until),
+                                  integer_value((int64_t)scope->limit),
+                                  string_value(annal__period_words[scope->by]),
+                                  string_value(section->panels)};
+    const annal_sql_options options = {
+        .params = params, .param_count = section->panels == NULL ? 4 : 6, .as_indexed = true};
+    if (section->panels != NULL)
+        must_printf(&sql, "WITH used AS (%s)\n", annal__sql_usage);
+    must_append_text(&sql, section->sql);
     annal_status status =
-        annal_sql(index, annal_slice_of(section->sql), &options, add_row, section, &err);
+        annal_sql(index, annal__buf_slice(&sql), &options, add_row, section, &err);
+    annal__buf_done(&sql);
     for (int i = 0; status == ANNAL_OK && section->count == 2 && i < report_columns(section); i++)
         if (section->columns[i].differs)
             show_difference(section, i);

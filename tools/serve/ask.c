@@ -56,95 +56,93 @@ void ask_schema(struct serve *serve, struct request *request)
 /* ---- Usage ---- */
 
 #define IN_RANGE(time)                                                                             \
-    "(?1 IS NULL OR " time " >= (SELECT annal_instant(?1)))"                                       \
-    " AND (?2 IS NULL OR " time " < (SELECT annal_instant(?2)))"
-
-#define USAGE_OF(key, name) USAGE_JOINED(key, name, "")
-#define USAGE_JOINED(key, name, joins)                                                             \
-    "SELECT " key " AS " name ", count(DISTINCT u.session_id) AS sessions,"                        \
-    " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
-    " sum(u.output_tokens) AS output_tokens, sum(u.cached_input_tokens) AS cached_input_tokens,"   \
-    " sum(u.cache_write_tokens) AS cache_write_tokens,"                                            \
-    " " SESSION_MICROUSD(                                                                          \
-        "u.cost_microusd") " / 1e6 AS cost_usd,"                                                   \
-                           " " SESSION_MICROUSD(                                                   \
-                               "u.computed_microusd") " / 1e6 AS computed_cost_usd,"               \
-                                                      " sum(u.costed_tokens) AS costed_tokens"     \
-                                                      " FROM usage_event_costs u LEFT JOIN "       \
-                                                      "sessions s ON s.id = u.session_id" joins    \
-                                                      " WHERE " IN_RANGE(                          \
-                                                          "u.timestamp") " GROUP BY 1 ORDER BY "
+    "(?2 IS NULL OR " time " >= (SELECT annal_instant(?2)))"                                       \
+    " AND (?3 IS NULL OR " time " < (SELECT annal_instant(?3)))"
 
 /* SQL of tool_stats, limited to calls that began in a range of time. */
-#define TOOLS_USED                                                                                 \
-    "SELECT tool, count(*) AS calls, sum(c.status = 'returned') AS returned,"                      \
-    " sum(c.status = 'failed') AS failed, sum(c.status = 'called') AS dangling,"                   \
-    " round(1.0 * sum(c.status = 'failed') / NULLIF(sum(c.status <> 'called'), 0), 4)"             \
-    " AS failure_rate, median(d.duration_ms) AS p50_ms,"                                           \
-    " percentile(d.duration_ms, 95) AS p95_ms, max(d.duration_ms) AS max_ms,"                      \
-    " sum(d.duration_ms) AS total_ms"                                                              \
-    " FROM (SELECT *, coalesce(called_at, returned_at) AS began FROM tool_calls) c"                \
-    " LEFT JOIN (SELECT session_id, call_id, seq, duration_ms FROM tool_durations) d"              \
-    " USING (session_id, call_id, seq)"                                                            \
-    " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool"
+static const char tools_used[] =
+    "SELECT tool, count(*) AS calls, sum(c.status = 'returned') AS returned,"
+    " sum(c.status = 'failed') AS failed, sum(c.status = 'called') AS dangling,"
+    " round(1.0 * sum(c.status = 'failed') / NULLIF(sum(c.status <> 'called'), 0), 4)"
+    " AS failure_rate, median(d.duration_ms) AS p50_ms,"
+    " percentile(d.duration_ms, 95) AS p95_ms, max(d.duration_ms) AS max_ms,"
+    " sum(d.duration_ms) AS total_ms"
+    " FROM (SELECT *, coalesce(called_at, returned_at) AS began FROM tool_calls) c"
+    " LEFT JOIN (SELECT session_id, call_id, seq, duration_ms FROM tool_durations) d"
+    " USING (session_id, call_id, seq)"
+    " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool LIMIT ?4";
 
-#define SUMS                                                                                       \
-    " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
-    " sum(u.output_tokens) AS output_tokens, sum(u.cached_input_tokens) AS cached_input_tokens,"   \
-    " sum(u.cache_write_tokens) AS cache_write_tokens, sum(u.cost_microusd) AS cost_microusd,"     \
-    " sum(u.computed_microusd) AS computed_microusd, sum(u.costed_tokens) AS costed_tokens"
-#define SUMMED                                                                                     \
-    ", count(DISTINCT session_id), sum(requests), sum(u.input_tokens), sum(u.output_tokens),"      \
-    " sum(u.cached_input_tokens), sum(u.cache_write_tokens), sum(u.cost_microusd),"                \
-    " sum(computed_microusd), sum(costed_tokens), NULL FROM "
-#define PANEL_FROM(name, key, from)                                                                \
-    " UNION ALL SELECT * FROM (SELECT '" name "', " key SUMMED from                                \
-    " GROUP BY 2 ORDER BY 9 DESC, 2 LIMIT 500)"
-#define TOOLS_CALLED                                                                               \
-    " UNION ALL SELECT * FROM (SELECT 'tool', tool, count(DISTINCT session_id), count(*), NULL,"   \
-    " NULL, NULL, NULL, NULL, NULL, NULL, sum(status = 'failed') FROM tool_calls WHERE " IN_RANGE( \
-        "coalesce(called_at, returned_at)") " GROUP BY 2 ORDER BY 4 DESC, 2 LIMIT 500)"
-#define BY_SESSION "(SELECT session_id," SUMS " FROM u GROUP BY 1) u LEFT JOIN"
+extern const char annal__sql_usage[];  /* show/usage.sql */
+extern const char annal__sql_panels[]; /* panels.sql */
 
-/* SQL of all panels of the page about usage, from one pass over the events: what each session used
- * of each model in each unit of time, and the sums of it. Rows of tools have calls in the place of
- * requests, and the failed ones last. */
-#define USED_IN(unit)                                                                              \
-    "WITH u AS MATERIALIZED (SELECT session_id, model, " SESSION_PERIOD_OF(                        \
-        "u", unit) " AS period," SUMS " FROM usage_event_costs u WHERE " IN_RANGE("u.timestamp")
-static const char panels[] =
-    " GROUP BY 1, 2, 3), p (panel, name, sessions, requests, input_tokens, output_tokens,"
-    " cached_input_tokens, cache_write_tokens, cost_microusd, computed_microusd, costed_tokens,"
-    " failed) AS (SELECT 'all', ''" SUMMED "u UNION ALL SELECT 'period', period" SUMMED "u"
-    " GROUP BY 2" PANEL_FROM("model", "u.model", "u")
-        PANEL_FROM("agent", "s.agent_id", BY_SESSION " sessions s ON s.id = u.session_id")
-            PANEL_FROM("project", "j.project", BY_SESSION " session_projects j USING (session_id)")
-                PANEL_FROM("session", "u.session_id", "u") TOOLS_CALLED
-    ") SELECT panel, name, sessions, requests, input_tokens, output_tokens, cached_input_tokens,"
-    " cache_write_tokens, round(round(cost_microusd, 6)) / 1e6 AS cost_usd,"
-    " round(round(computed_microusd, 6)) / 1e6 AS computed_cost_usd, costed_tokens, failed FROM p";
+#define NAMES_MAX 1000u
+#define PANEL_MAX 500u
+#define PANELS    " all period model agent project session "
+
+/* The values of the parameter by: names of one panel of usage.sql, or of all panels. */
+struct grouping {
+    const char *by, *column; /* the column has the names; NULL for all panels */
+    const char *panels, *unit;
+    const char *order;
+    unsigned most;
+};
+static const struct grouping groupings[] = {
+    {"model", "model", " model ", "", "cost_usd DESC, 1", ZONED_ROWS_MAX},
+    {"day", "day", " period ", "day", "1", ZONED_ROWS_MAX},
+    {"agent", "agent_id", " agent ", "", "cost_usd DESC, 1", ZONED_ROWS_MAX},
+    {"session", "session_id", " session ", "", "cost_usd DESC, 1", NAMES_MAX},
+    {"dir", "working_directory", " dir ", "", "cost_usd DESC, 1", NAMES_MAX},
+    {"tool", NULL, NULL, NULL, NULL, ZONED_ROWS_MAX},
+    {"hour", "hour", " period ", "hour", "1", ZONED_ROWS_MAX},
+    {"week", "week", " period ", "week", "1", ZONED_ROWS_MAX},
+    {"month", "month", " period ", "month", "1", ZONED_ROWS_MAX},
+    {"project", "project", " project ", "", "cost_usd DESC, 1", NAMES_MAX},
+    {"panels-day", NULL, PANELS, "day", NULL, PANEL_MAX},
+    {"panels-week", NULL, PANELS, "week", NULL, PANEL_MAX},
+    {"panels-month", NULL, PANELS, "month", NULL, PANEL_MAX}};
+enum { GROUPINGS = sizeof groupings / sizeof *groupings };
+
+static annal_status put_usage_sql(struct buf *sql, const struct grouping *by)
+{
+    if (by->panels == NULL)
+        return annal__buf_printf(sql, "%s", tools_used);
+    annal_status status = annal__buf_printf(sql, "WITH used AS (%s)\n", annal__sql_usage);
+    if (status < 0 || by->column == NULL)
+        return status < 0 ? status : annal__buf_printf(sql, "%s", annal__sql_panels);
+    return annal__buf_printf(
+        sql,
+        "SELECT name AS %s, sessions, requests, input_tokens, output_tokens, cached_input_tokens,"
+        " cache_write_tokens, cost_microusd / 1e6 AS cost_usd,"
+        " computed_microusd / 1e6 AS computed_cost_usd, costed_tokens"
+        " FROM used ORDER BY %s LIMIT ?4",
+        by->column, by->order);
+}
 
 /* Run the query in a process with the time zone that the request names. The process reads since and
  * until in that time zone. */
-static void ask_in_zone(struct serve *serve, struct request *request, const char *sql,
-                        const struct time_range *range)
+static void ask_in_zone(struct serve *serve, struct request *request, annal_slice sql,
+                        const struct time_range *range, const struct grouping *by)
 {
     const char *bounds[] = {http_query(request, "since"), http_query(request, "until")};
     const int64_t times_us[] = {range->since_us, range->until_us};
     char time[ANNAL_TIME_BYTES];
     struct buf body = {0};
     annal_status status =
-        annal__buf_printf(&body, "{\"limit\":%u,\"params\":[", (unsigned)ZONED_ROWS_MAX);
+        annal__buf_printf(&body, "{\"limit\":%u,\"params\":[null", (unsigned)ZONED_ROWS_MAX);
     for (int i = 0; status >= 0 && i < 2; i++) {
         annal_time_format(times_us[i], time);
         annal_slice bound = annal_slice_of(bounds[i] != NULL ? bounds[i] : time);
-        status = bounds[i] == NULL && times_us[i] == 0 ? annal__buf_append(&body, "null", 4)
-                                                       : annal__json_quote(&body, bound);
+        status = annal__buf_append(&body, ",", 1);
         if (status >= 0)
-            status = annal__buf_append(&body, i == 0 ? "," : "]", 1);
+            status = bounds[i] == NULL && times_us[i] == 0 ? annal__buf_append(&body, "null", 4)
+                                                           : annal__json_quote(&body, bound);
     }
     if (status >= 0)
-        status = annal__json_put(&body, ",\"sql\":?}", annal_slice_of(sql));
+        status = annal__buf_printf(&body, ",%u", by->most);
+    if (status >= 0 && by->panels != NULL)
+        status = annal__buf_printf(&body, ",\"%s\",\"%s\"", by->unit, by->panels);
+    if (status >= 0)
+        status = annal__json_put(&body, "],\"sql\":?}", sql);
     if (status >= 0)
         question_ask(serve, request, annal__buf_slice(&body), ZONED_MS);
     else
@@ -154,46 +152,33 @@ static void ask_in_zone(struct serve *serve, struct request *request, const char
 
 void ask_usage(struct serve *serve, struct request *request)
 {
-    static const char *const choices[] = {
-        "model", "day",   "agent",   "session",    "dir",         "tool",         "hour",
-        "week",  "month", "project", "panels-day", "panels-week", "panels-month", NULL};
-    static const char *const sqls[] = {
-        USAGE_OF("u.model", "model") "cost_usd DESC, 1",
-        USAGE_OF(SESSION_PERIOD_OF("u", "day"), "day") "1",
-        USAGE_OF("s.agent_id", "agent_id") "cost_usd DESC, 1",
-        USAGE_OF("u.session_id", "session_id") "cost_usd DESC, 1 LIMIT 1000",
-        USAGE_OF("s.working_directory", "working_directory") "cost_usd DESC, 1 LIMIT 1000",
-        TOOLS_USED,
-        USAGE_OF(SESSION_PERIOD_OF("u", "hour"), "hour") "1",
-        USAGE_OF(SESSION_PERIOD_OF("u", "week"), "week") "1",
-        USAGE_OF(SESSION_PERIOD_OF("u", "month"), "month") "1",
-        USAGE_JOINED(
-            "j.project", "project",
-            " LEFT JOIN session_projects j ON j.session_id = u.session_id") "cost_usd DESC, 1 "
-                                                                            "LIMIT 1000",
-        USED_IN("day"),
-        USED_IN("week"),
-        USED_IN("month")};
-    enum { BY_PANELS = 10 }; /* and after it: the rest of the SQL is `panels` */
+    const char *choices[GROUPINGS + 1] = {0};
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     struct time_range range;
-    int by = 0;
+    int choice = 0;
     annal_error err = {0};
-    if (!answer_choice(request, "by", choices, &by) || !answer_range(request, &range))
+    for (size_t i = 0; i < GROUPINGS; i++)
+        choices[i] = groupings[i].by;
+    if (!answer_choice(request, "by", choices, &choice) || !answer_range(request, &range))
         return;
-    struct buf text = {0};
-    annal_status status = annal__buf_printf(&text, "%s%s", sqls[by], by < BY_PANELS ? "" : panels);
-    const char *sql = status < 0 ? NULL : annal__buf_cstr(&text);
-    const annal_value params[] = {time_or_null(range.since_us, since),
-                                  time_or_null(range.until_us, until)};
-    if (sql == NULL)
+    const struct grouping *by = &groupings[choice];
+    struct buf sql = {0};
+    const annal_value params[] = {{.kind = ANNAL_VALUE_NULL},
+                                  time_or_null(range.since_us, since),
+                                  time_or_null(range.until_us, until),
+                                  integer_value(by->most),
+                                  string_value(by->unit),
+                                  string_value(by->panels)};
+    if (put_usage_sql(&sql, by) < 0 || annal__buf_cstr(&sql) == NULL)
         answer_no_memory(request);
     else if (http_query(request, "zone") != NULL)
-        ask_in_zone(serve, request, sql, &range);
+        ask_in_zone(serve, request, annal__buf_slice(&sql), &range, by);
     else
-        answer_json(request, rows_json_ask(serve->index, sql, params, 2, &request->answer, &err),
+        answer_json(request,
+                    rows_json_ask(serve->index, sql.ptr, params, by->panels == NULL ? 4 : 6,
+                                  &request->answer, &err),
                     &err);
-    annal__buf_done(&text);
+    annal__buf_done(&sql);
 }
 
 /* ---- Search ---- */

@@ -36,27 +36,6 @@
                                                " AND " SESSION_TIME_HOLDS("x.timestamp") "), ''))"
 
 /*
- * SQL for the time of an event, a row of t. If it cannot be right, it is replaced by the time of
- * the nearest event of its session whose time can be right.
- */
-#define SESSION_TIME_OF(t)                                                                         \
-    "iif(" SESSION_TIME_HOLDS(                                                                     \
-        t ".timestamp") ", " t ".timestamp, coalesce("                                             \
-                        "(SELECT x.timestamp FROM event_index AS x WHERE x.session_id = " t        \
-                        ".session_id AND x.seq < " t ".seq AND " SESSION_TIME_HOLDS(               \
-                            "x.timestamp") " ORDER BY x.seq DESC LIMIT 1), "                       \
-                                           "(SELECT x.timestamp FROM event_index AS x WHERE "      \
-                                           "x.session_id = " t ".session_id AND x.seq > " t        \
-                                           ".seq AND " SESSION_TIME_HOLDS(                         \
-                                               "x.timestamp") " ORDER BY x.seq LIMIT 1)))"
-
-/* SQL for the day, week or other unit of time of a row of usage t, and for sums of its costs: the
- * same in reports and on the page. */
-#define SESSION_PERIOD_OF(t, unit)                                                                 \
-    "coalesce(annal_period(" SESSION_TIME_OF(t) ", '" unit "'), 'no time')"
-#define SESSION_MICROUSD(column) "round(round(sum(" column "), 6))"
-
-/*
  * SQL condition: a session was active in a range of time, that is, has an event in it. Either bound
  * may be NULL.
  */
