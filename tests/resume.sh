@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d "${TMPDIR:-/tmp}/annal-resume-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-awk '/^```c$/ { inside = 1; text = ""; next } /^```/ { if (inside && text ~ /struct job/) print text; inside = 0 }
+awk '/^```c$/ { inside = 1; text = ""; next } /^```/ { if (inside && text ~ /annal_recovery_get/) print text; inside = 0 }
     inside { text = text $0 "\n" }' docs/guide.md >"$work/agent.c"
 # shellcheck disable=SC2086 # words on purpose
 "$CC" ${CFLAGS:-} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -o "$work/agent" "$work/agent.c" -Ijournal/include \

@@ -529,6 +529,17 @@ static void ck_travel(struct life *life, annal_index *index)
     annal_travel_close(travel);
 }
 
+static void ck_recovery(struct life *life, annal_index *index)
+{
+    annal_recovery *found = NULL;
+    annal_error err = {0};
+    annal_status status = annal_recovery_get(index, ANNAL_SLICE("b"), &found, &err);
+    ck_failure(life, status, &err, "recovery");
+    uint64_t seq = found == NULL ? 0 : found->seq;
+    annal_recovery_free(found);
+    ck_fault(status < 0 || seq >= 9, "recovery is at %" PRIu64, seq);
+}
+
 /* From the state at event 3 to that at event 9. */
 static void ck_diff(struct life *life, annal_index *index)
 {
@@ -616,6 +627,7 @@ static void live_replay(struct life *life)
         take_snapshot(life, index, 4);
         ck_replay(life, index);
         ck_travel(life, index);
+        ck_recovery(life, index);
         ck_diff(life, index);
         ck_reduce(life, index);
     }
@@ -632,6 +644,7 @@ static void prove_replay(struct life *life)
     take_snapshot(life, index, 4);
     ck_replay(life, index);
     ck_travel(life, index);
+    ck_recovery(life, index);
     ck_reduce(life, index);
     annal_index_close(index);
     close_store(life);

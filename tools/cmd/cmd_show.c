@@ -10,7 +10,7 @@
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
 #include "tools/show/cost_note.h"
-#include "tools/show/recovery.h"
+#include "tools/show/recovery_print.h"
 #include "tools/show/session_findings.h"
 
 #include <annal/query.h>

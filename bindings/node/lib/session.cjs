@@ -167,8 +167,8 @@ class Session {
   // ---- Continuing it ----
 
   /** What a new process needs to continue it: the last event, its status, and what was in progress. */
-  recovery() {
-    return readRecovery(this);
+  async recovery() {
+    return readRecovery(this, await this.#core.run('recovery', this.#args()));
   }
 
   /** The recorded result of a step; if there is none, call the function and record its result. */

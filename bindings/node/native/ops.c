@@ -624,6 +624,51 @@ static annal_status op_state_patch(struct job *job, annal_error *err)
     return annal_state_patch(before, after, put_piece, &job->table, err);
 }
 
+/* A text that the events may not state. */
+static void put_maybe(struct table *table, annal_slice text)
+{
+    if (text.ptr == NULL)
+        table_string(table, NULL);
+    else
+        table_text(table, text);
+}
+
+static annal_status op_recovery(struct job *job, annal_error *err)
+{
+    struct table *table = &job->table;
+    annal_index *index = NULL;
+    annal_recovery *found = NULL;
+    annal_status status = base_index(job->store->base, &index, err);
+    if (status >= 0)
+        status = annal_recovery_get(index, args_slice(&job->args), &found, err);
+    if (status < 0)
+        return status;
+    table_number(table, (int64_t)found->seq);
+    table_text(table, found->status);
+    table_number(table, (int64_t)found->user.seq);
+    table_number(table, (int64_t)found->assistant.seq);
+    table_number(table, (int64_t)found->call_count);
+    for (size_t i = 0; i < found->call_count; i++) {
+        const annal_open_call *call = &found->calls[i];
+        table_text(table, call->call_id);
+        table_text(table, call->tool);
+        put_maybe(table, call->input);
+        table_number(table, (int64_t)call->seq);
+        table_text(table, call->called_at);
+        put_maybe(table, call->turn_id);
+    }
+    for (size_t i = 0; i < found->turn_count; i++) {
+        const annal_open_turn *turn = &found->turns[i];
+        table_text(table, turn->turn_id);
+        table_number(table, (int64_t)turn->seq);
+        table_text(table, turn->status);
+        table_text(table, turn->created_at);
+        table_number(table, turn->sequence);
+    }
+    annal_recovery_free(found);
+    return status;
+}
+
 /* ---- Tails ---- */
 
 static annal_status op_tail(struct job *job, annal_error *err)
@@ -792,6 +837,7 @@ static const struct {
     {"put_artifact", op_put_artifact},
     {"query", op_query},
     {"read", op_read},
+    {"recovery", op_recovery},
     {"release", op_release},
     {"search", op_search},
     {"sessions", op_sessions},

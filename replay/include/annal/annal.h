@@ -20,6 +20,7 @@
  *   <annal/snapshot.h>  states on disk
  *   <annal/delete.h>    delete sessions, with all that was computed from them
  *   <annal/replay.h>    the state at any past moment
+ *   <annal/recovery.h>  what was in progress when the process of a session ended
  *   <annal/reduce.h>    fold a session's events into a state of your program, with snapshots of it
  *   <annal/tail.h>      follow a session live
  *   <annal/backup.h>    a copy of a store that is in use, and back
@@ -79,6 +80,7 @@
 #include <annal/packs/lifecycle.h>
 #include <annal/process.h>
 #include <annal/query.h>
+#include <annal/recovery.h>
 #include <annal/reduce.h>
 #include <annal/replay.h>
 #include <annal/search.h>

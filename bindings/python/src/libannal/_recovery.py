@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ._core import check, data, ffi, lib, new_error, text
 from ._event import Event
+from ._json import loads
 
 if TYPE_CHECKING:
     from ._session import Session
-
-_LOOK_BACK = 20_480  # events in which the last messages are looked for
 
 
 @dataclass(frozen=True)
@@ -54,27 +54,33 @@ class Recovery:
     last_assistant: Event | None
 
 
+def _maybe(slice_: Any) -> str | None:
+    return text(slice_) if slice_.ptr else None
+
+
 def read_recovery(session: Session) -> Recovery:
-    with session.state() as state:
-        seq = state.seq
-        status = str(state.sql("SELECT status FROM sessions")[0][0]) if seq else ""
-        calls = state.sql("SELECT call_id, tool, seq, called_at, turn_id FROM dangling ORDER BY seq").dicts()
-        turns = state.sql(
-            "SELECT turn_id, seq, status, created_at, sequence FROM turns WHERE completed_at IS NULL ORDER BY sequence"
-        ).dicts()
-    last: dict[str, Event] = {}
-    for event in session._backwards(max(1, seq - _LOOK_BACK), seq):
-        if event.type == "message.added" and isinstance(event.data, dict):
-            last.setdefault(str(event.data.get("role")), event)
-            if {"user", "assistant"} <= last.keys():
-                break
-    found = [_open_call(session, call) for call in calls]
-    return Recovery(
-        session.id, seq, status, found, [OpenTurn(**turn) for turn in turns], last.get("user"), last.get("assistant")  # type: ignore[arg-type]
-    )
+    out, err = ffi.new("annal_recovery **"), new_error()
+    store = session.store
+    with store._gate:
+        check(lib.annal_recovery_get(store._indexed(), session._slice.value, out, err), err)
+    try:
+        found = out[0]
+        calls = [_open_call(session, found.calls[place]) for place in range(found.call_count)]
+        turns = [_open_turn(found.turns[place]) for place in range(found.turn_count)]
+        last = [session[seq - 1] if seq else None for seq in (found.user.seq, found.assistant.seq)]
+        return Recovery(session.id, found.seq, text(found.status), calls, turns, *last)
+    finally:
+        lib.annal_recovery_free(out[0])
 
 
-def _open_call(session: Session, row: dict[str, Any]) -> OpenCall:
-    data = session[int(row["seq"]) - 1].data
-    given = data.get("input", data.get("arguments")) if isinstance(data, dict) else None
-    return OpenCall(input=given, **row)
+def _open_call(session: Session, raw: Any) -> OpenCall:
+    if raw.input.len:
+        given = loads(data(raw.input))
+    else:  # none, or its call is one of so many that the library did not read it
+        called = session[raw.seq - 1].data
+        given = called.get("input", called.get("arguments")) if isinstance(called, dict) else None
+    return OpenCall(text(raw.call_id), text(raw.tool), given, raw.seq, text(raw.called_at), _maybe(raw.turn_id))
+
+
+def _open_turn(raw: Any) -> OpenTurn:
+    return OpenTurn(text(raw.turn_id), raw.seq, text(raw.status), text(raw.created_at), raw.sequence)

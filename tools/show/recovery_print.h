@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints what an agent needs to continue a session whose process has ended. */
-#ifndef TOOLS_SHOW_RECOVERY_H
-#define TOOLS_SHOW_RECOVERY_H
+#ifndef TOOLS_SHOW_RECOVERY_PRINT_H
+#define TOOLS_SHOW_RECOVERY_PRINT_H
 
 #include "tools/cli/args.h"
 

@@ -5,7 +5,7 @@
  * journal and from the state at its end, so no index is needed, and it works for forks and on
  * read-only media.
  */
-#include "tools/show/recovery.h"
+#include "tools/show/recovery_print.h"
 
 #include "index/sys/open.h"
 #include "journal/base/clock.h"
@@ -15,19 +15,19 @@
 #include "journal/sys/cursor.h"
 #include "journal/sys/inspect.h"
 #include "journal/sys/seam.h"
-#include "tools/cli/rows.h"
+#include "tools/cli/out.h"
 #include "tools/show/conversation.h"
 #include "tools/show/event_out.h"
 #include "tools/show/excerpt.h"
 
 #include <annal/query.h>
-#include <annal/replay.h>
+#include <annal/recovery.h>
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, LOOK_BACK_EVENTS = 20480, DUE_EVENTS = 1000 };
+enum { TEXT_CHARS = 200, BLOCK_EVENTS = 512, DUE_EVENTS = 1000 };
 
 /* The last message of a role. */
 struct said {
@@ -42,8 +42,7 @@ struct recovery {
     annal_index *index;
     annal_slice session;
     annal_session_info info;
-    annal_state *state;
-    annal_replay_info replay;
+    annal_recovery *found;
     bool owner_known;
     uint32_t pid; /* id of the process that owns the session; 0 if none does */
     /* why some events are not in the journal yet, but only in a commit log; NULL if all are */
@@ -51,25 +50,14 @@ struct recovery {
     annal_error settling; /* contains the text of unwritten */
     annal_index_lag lag;
     struct said user, assistant;
-    bool rests;            /* whether the agent is idle at the end */
-    uint64_t calls, turns; /* number of calls without a result, and of open turns */
-    char status[64];
-    char first_turn[ANNAL_ID_BYTES_MAX];
+    bool rests; /* whether the agent is idle at the end */
     annal_cursor *cursor;
     struct buf data; /* data of a long event */
-    uint64_t items;  /* number of items of the current list printed so far */
-    struct table *table;
     annal_error err;
 };
 
 /* Only the newest items are listed: at most LISTED_MAX for programs, SHOWN_MAX for people. */
-#define LISTED_MAX 100
-enum { SHOWN_MAX = 20 };
-
-static const char calls_sql[] = "SELECT call_id, seq, tool, called_at, turn_id FROM dangling"
-                                " ORDER BY seq DESC LIMIT 100";
-static const char turns_sql[] = "SELECT turn_id, seq, status, created_at, sequence FROM turns"
-                                " WHERE completed_at IS NULL ORDER BY sequence DESC LIMIT 100";
+enum { LISTED_MAX = 100, SHOWN_MAX = 20 };
 
 static int64_t now_us(void)
 {
@@ -135,7 +123,7 @@ static annal_status find_messages(struct recovery *r)
 {
     uint64_t to = r->info.last_seq + 1, looked = 0;
     annal_status status = ANNAL_OK;
-    while (status >= 0 && to > 1 && looked < LOOK_BACK_EVENTS &&
+    while (status >= 0 && to > 1 && looked < ANNAL_RECOVERY_EVENTS &&
            (r->user.seq == 0 || r->assistant.seq == 0)) {
         uint64_t from = to > BLOCK_EVENTS ? to - BLOCK_EVENTS : 1;
         status = listen_to_block(r, from, to);
@@ -143,30 +131,6 @@ static annal_status find_messages(struct recovery *r)
         to = from;
     }
     return status;
-}
-
-static annal_status ask(struct recovery *r, const char *sql, annal_row_fn fn)
-{
-    return annal_state_sql(r->state, annal_slice_of(sql), NULL, fn, r, &r->err);
-}
-
-static void keep_text(char *to, size_t size, const annal_value *value)
-{
-    size_t len = value->bytes.len < size ? value->bytes.len : size - 1;
-    if (value->kind == ANNAL_VALUE_TEXT) {
-        memcpy(to, value->bytes.ptr, len);
-        to[len] = '\0';
-    }
-}
-
-static int take_counts(void *arg, const annal_row *row)
-{
-    struct recovery *r = arg;
-    r->calls = (uint64_t)row->values[0].integer;
-    r->turns = (uint64_t)row->values[1].integer;
-    keep_text(r->status, sizeof r->status, &row->values[2]);
-    keep_text(r->first_turn, sizeof r->first_turn, &row->values[3]);
-    return 0;
 }
 
 /* Find the time of the last event of a fork without own events; it is in an ancestor's journal. */
@@ -187,12 +151,6 @@ static annal_status find_time(struct recovery *r)
 
 static annal_status find_out(struct recovery *r)
 {
-    static const char counts[] =
-        "SELECT (SELECT count(*) FROM dangling),"
-        " (SELECT count(*) FROM turns WHERE completed_at IS NULL),"
-        " (SELECT status FROM sessions),"
-        " (SELECT turn_id FROM turns WHERE completed_at IS NULL ORDER BY sequence DESC LIMIT 1)";
-    const annal_moment end = {.kind = ANNAL_AT_END};
     if (annal__unapplied_settle(r->store, &r->settling) == ANNAL_ERR_BUSY)
         r->unwritten = r->settling.message;
     annal_status status = annal__log_session_owner(r->store, r->session, &r->pid, NULL);
@@ -201,27 +159,12 @@ static annal_status find_out(struct recovery *r)
     if (status >= 0)
         status = annal_index_lag_each(r->index, r->session, take_lag, r, &r->err);
     if (status >= 0)
-        status = annal_replay_open(r->index, r->session, end, NULL, &r->state, &r->replay, &r->err);
-    if (status >= 0)
-        status = ask(r, counts, take_counts);
+        status = annal_recovery_get(r->index, r->session, &r->found, &r->err);
     if (status >= 0)
         status = annal_cursor_open(r->store, r->session, 1, &r->cursor, &r->err);
     if (status >= 0)
         status = find_time(r);
     return status < 0 ? status : find_messages(r);
-}
-
-/* Set out to the arguments of the call at seq, on one line; empty if they cannot be read. */
-static void read_arguments(struct recovery *r, uint64_t seq, struct buf *out)
-{
-    annal_event event;
-    annal__buf_clear(out);
-    if (annal_cursor_seek(r->cursor, seq, NULL) < 0 || next_event(r, &event) != ANNAL_OK ||
-        event.seq != seq || event.data.len == 0 || event.data.ptr[0] != '{')
-        return;
-    annal_slice input = annal__json_member(event.data, "input");
-    excerpt_line(out, input.len > 0 ? input : annal__json_member(event.data, "arguments"),
-                 TEXT_CHARS);
 }
 
 /* ---- What to do next ---- */
@@ -253,6 +196,10 @@ static struct advice advice_for(const struct recovery *r)
     struct advice advice = {.count = 0};
     uint64_t behind = r->info.bytes - r->info.end_offset;
     const char *session = r->info.session;
+    size_t calls = r->found->call_count, turns = r->found->turn_count;
+    const char *turn = turns > 0 ? r->found->turns[turns - 1].turn_id.ptr : NULL;
+    if (turn == NULL || turn[0] == '\0')
+        turn = "that is open";
     if (r->pid != 0)
         advise(&advice, "process %" PRIu32 " owns the session and may be at work", r->pid);
     if (behind > 0 && r->info.torn)
@@ -264,21 +211,20 @@ static struct advice advice_for(const struct recovery *r)
             "appends are refused: %" PRIu64
             " bytes at the end are damaged; run 'annal verify %s', then 'annal repair %s --to NEW'",
             behind, session, session);
-    if (r->calls > 0)
+    if (calls > 0)
         advise(&advice,
-               "find out the results of %" PRIu64
+               "find out the results of %zu"
                " call%s, then append tool.returned or tool.failed with %s call_id",
-               r->calls, plural(r->calls), r->calls == 1 ? "its" : "each");
-    if (r->turns > 0 && r->rests && r->calls == 0)
+               calls, plural(calls), calls == 1 ? "its" : "each");
+    if (turns > 0 && r->rests && calls == 0)
         advise(&advice,
                "nothing is under way: turn %s ends in an answer; append turn.completed with its "
                "turn_id, or continue it",
-               r->first_turn[0] != '\0' ? r->first_turn : "that is open");
-    else if (r->turns > 0)
+               turn);
+    else if (turns > 0)
         advise(&advice,
-               "continue turn %s, or append turn.failed or turn.cancelled with its turn_id%s",
-               r->first_turn[0] != '\0' ? r->first_turn : "that is open",
-               r->turns > 1 ? "; others are open, too" : "");
+               "continue turn %s, or append turn.failed or turn.cancelled with its turn_id%s", turn,
+               turns > 1 ? "; others are open, too" : "");
     if (r->pid == 0 && (behind == 0 || r->info.torn))
         advise(&advice, "annal append %s --expect-seq %" PRIu64, session, r->info.last_seq);
     return advice;
@@ -286,25 +232,50 @@ static struct advice advice_for(const struct recovery *r)
 
 /* ---- As JSON ---- */
 
-static int json_call(void *arg, const annal_row *row)
+/* Return the index of the oldest of count items that is listed. */
+static size_t oldest(size_t count, size_t listed)
 {
-    struct recovery *r = arg;
-    struct buf input = {0};
-    fputs(r->items++ > 0 ? ",{" : "{", stdout);
-    rows_print_members(row);
-    read_arguments(r, (uint64_t)row->values[1].integer, &input);
-    out_json(",\"input\":?}", annal__buf_slice(&input));
-    annal__buf_done(&input);
-    return 0;
+    return count > listed ? count - listed : 0;
 }
 
-static int json_turn(void *arg, const annal_row *row)
+/* Print a member of an object; null if the events do not state it. */
+static void json_text(const char *name, annal_slice text)
 {
-    struct recovery *r = arg;
-    fputs(r->items++ > 0 ? ",{" : "{", stdout);
-    rows_print_members(row);
-    fputc('}', stdout);
-    return 0;
+    if (text.ptr == NULL)
+        printf(",\"%s\":null", name);
+    else
+        out_json(",\"#\":?", annal_slice_of(name), text);
+}
+
+static void json_calls(const annal_recovery *found)
+{
+    fputs(",\"calls_without_result\":[", stdout);
+    for (size_t i = found->call_count; i-- > oldest(found->call_count, LISTED_MAX);) {
+        const annal_open_call *call = &found->calls[i];
+        struct buf input = {0};
+        fputs(i + 1 < found->call_count ? ",{" : "{", stdout);
+        out_json("\"call_id\":?,\"seq\":#", call->call_id, JSON_U64(call->seq));
+        json_text("tool", call->tool);
+        json_text("called_at", call->called_at);
+        json_text("turn_id", call->turn_id);
+        excerpt_line(&input, call->input, TEXT_CHARS);
+        out_json(",\"input\":?}", annal__buf_slice(&input));
+        annal__buf_done(&input);
+    }
+}
+
+static void json_turns(const annal_recovery *found)
+{
+    fputs("],\"open_turns\":[", stdout);
+    for (size_t i = found->turn_count; i-- > oldest(found->turn_count, LISTED_MAX);) {
+        const annal_open_turn *turn = &found->turns[i];
+        fputs(i + 1 < found->turn_count ? ",{" : "{", stdout);
+        out_json("\"turn_id\":?,\"seq\":#", turn->turn_id, JSON_U64(turn->seq));
+        json_text("status", turn->status);
+        json_text("created_at", turn->created_at);
+        out_json(",\"sequence\":#}", JSON_I64(turn->sequence));
+    }
+    fputc(']', stdout);
 }
 
 static void json_said(const char *name, const struct said *said)
@@ -322,6 +293,7 @@ static void json_said(const char *name, const struct said *said)
 static void json_head(const struct recovery *r)
 {
     const annal_session_info *info = &r->info;
+    const annal_replay_info *replay = &r->found->replay;
     printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 ",\"timestamp\":", info->session,
            info->last_seq);
     fputs(info->last_seq > 0 ? "\"" : "null", stdout);
@@ -342,29 +314,23 @@ static void json_head(const struct recovery *r)
     printf(r->owner_known ? "%" PRIu32 : "null", r->pid);
     out_json(",\"indexed_seq\":#,\"indexed_bytes\":#,\"status\":?,\"snapshot_seq\":#,\"events_"
              "after_snapshot\":#,\"damaged\":#",
-             JSON_U64(r->lag.indexed_seq), JSON_U64(r->lag.indexed_bytes),
-             annal_slice_of(r->status), JSON_U64(r->replay.snapshot_seq),
-             JSON_U64(r->replay.folded), JSON_U64(r->replay.damaged));
+             JSON_U64(r->lag.indexed_seq), JSON_U64(r->lag.indexed_bytes), r->found->status,
+             JSON_U64(replay->snapshot_seq), JSON_U64(replay->folded), JSON_U64(replay->damaged));
 }
 
 static int print_json(struct recovery *r)
 {
     struct advice advice = advice_for(r);
     json_head(r);
-    fputs(",\"calls_without_result\":[", stdout);
-    annal_status status = ask(r, calls_sql, json_call);
-    fputs("],\"open_turns\":[", stdout);
-    r->items = 0;
-    if (status >= 0)
-        status = ask(r, turns_sql, json_turn);
-    fputc(']', stdout);
+    json_calls(r->found);
+    json_turns(r->found);
     json_said("last_user_message", &r->user);
     json_said("last_assistant_message", &r->assistant);
     fputs(",\"next\":[", stdout);
     for (int i = 0; i < advice.count; i++)
         out_json("#?", annal_slice_of(i > 0 ? "," : ""), annal_slice_of(advice.lines[i]));
     fputs("]}\n", stdout);
-    return status < 0 ? fail_error(&r->err) : EXIT_DONE;
+    return EXIT_DONE;
 }
 
 /* ---- For people ---- */
@@ -402,6 +368,7 @@ static void print_head(const struct recovery *r)
 {
     char age[HUMAN_BYTES], text[HUMAN_BYTES];
     const annal_session_info *info = &r->info;
+    const annal_replay_info *replay = &r->found->replay;
     printf("%-20s %s\n", "session", info->session);
     printf("%-20s event %" PRIu64, "durable up to", info->last_seq);
     if (info->last_seq > 0) {
@@ -421,85 +388,86 @@ static void print_head(const struct recovery *r)
         printf("%-20s %s\n", "not in its journal", r->unwritten);
     if (r->lag.indexed_bytes < r->lag.journal_bytes)
         printf("%-20s up to event %" PRIu64 "\n", "indexed", r->lag.indexed_seq);
-    if (r->status[0] != '\0') {
+    if (r->found->status.len > 0) {
         printf("%-20s ", "status");
-        out_plain(annal_slice_of(r->status));
+        out_plain(r->found->status);
         fputc('\n', stdout);
     }
-    if (r->replay.snapshot_seq > 0)
+    if (replay->snapshot_seq > 0)
         printf("%-20s a snapshot at event %" PRIu64 ", and %s after it\n", "state from",
-               r->replay.snapshot_seq, human_count(text, r->replay.folded));
+               replay->snapshot_seq, human_count(text, replay->folded));
     else
         printf("%-20s its %s events: no snapshot exists\n", "state from",
-               human_count(text, r->replay.folded));
-    if (r->replay.damaged > 0)
+               human_count(text, replay->folded));
+    if (replay->damaged > 0)
         printf("%-20s %" PRIu64 " ('annal verify %s' names them)\n", "damaged places",
-               r->replay.damaged, info->session);
+               replay->damaged, info->session);
     print_said("last user", &r->user);
     print_said("last assistant", &r->assistant);
 }
 
-static int print_call(void *arg, const annal_row *row)
+static void end_table(struct table *table, size_t before)
 {
-    struct recovery *r = arg;
-    struct buf input = {0};
-    if (r->items++ == SHOWN_MAX)
-        return ANNAL_END;
-    /* the last column, the turn of the call, is not printed */
-    for (size_t i = 0; i + 1 < row->count; i++)
-        rows_cell(r->table, &row->values[i]);
-    read_arguments(r, (uint64_t)row->values[1].integer, &input);
-    table_text(r->table, annal__buf_slice(&input));
-    table_row(r->table);
-    annal__buf_done(&input);
-    return 0;
+    table_free(table);
+    if (before > 0)
+        printf("and %zu before them\n", before);
 }
 
-static int print_turn(void *arg, const annal_row *row)
+static void print_calls(const annal_recovery *found)
 {
-    struct recovery *r = arg;
-    if (r->items++ == SHOWN_MAX)
-        return ANNAL_END;
-    for (size_t i = 0; i < row->count; i++)
-        rows_cell(r->table, &row->values[i]);
-    table_row(r->table);
-    return 0;
+    static const struct column columns[] = {{.name = "call_id", .title = "CALL"},
+                                            {.name = "seq", .title = "EVENT", .right = true},
+                                            {.name = "tool", .title = "TOOL"},
+                                            {.name = "called_at", .title = "SINCE"},
+                                            {.name = "input", .title = "WITH", .flexible = true}};
+    size_t first = oldest(found->call_count, SHOWN_MAX);
+    heading("calls without a result");
+    struct table *table = table_new(OUT_TABLE, columns, 5);
+    for (size_t i = found->call_count; i-- > first;) {
+        const annal_open_call *call = &found->calls[i];
+        struct buf input = {0};
+        table_text(table, call->call_id);
+        table_number(table, call->seq);
+        table_text(table, call->tool);
+        table_text(table, call->called_at);
+        excerpt_line(&input, call->input, TEXT_CHARS);
+        table_text(table, annal__buf_slice(&input));
+        table_row(table);
+        annal__buf_done(&input);
+    }
+    end_table(table, first);
 }
 
-static annal_status print_list(struct recovery *r, uint64_t all, const char *name, const char *sql,
-                               annal_row_fn fn, const struct column *columns, int count)
+static void print_turns(const annal_recovery *found)
 {
-    heading(name);
-    r->items = 0;
-    r->table = table_new(OUT_TABLE, columns, count);
-    annal_status status = ask(r, sql, fn);
-    table_free(r->table);
-    if (all > SHOWN_MAX)
-        printf("and %" PRIu64 " before them\n", all - SHOWN_MAX);
-    return status;
+    static const struct column columns[] = {{.name = "turn_id", .title = "TURN"},
+                                            {.name = "seq", .title = "EVENT", .right = true},
+                                            {.name = "status", .title = "STATUS"},
+                                            {.name = "created_at", .title = "SINCE"},
+                                            {.name = "sequence", .title = "NUMBER", .right = true}};
+    size_t first = oldest(found->turn_count, SHOWN_MAX);
+    heading("open turns");
+    struct table *table = table_new(OUT_TABLE, columns, 5);
+    for (size_t i = found->turn_count; i-- > first;) {
+        const annal_open_turn *turn = &found->turns[i];
+        table_text(table, turn->turn_id);
+        table_number(table, turn->seq);
+        table_text(table, turn->status);
+        table_text(table, turn->created_at);
+        table_signed(table, turn->sequence);
+        table_row(table);
+    }
+    end_table(table, first);
 }
 
 static int print_text(struct recovery *r)
 {
-    static const struct column calls[] = {{.name = "call_id", .title = "CALL"},
-                                          {.name = "seq", .title = "EVENT", .right = true},
-                                          {.name = "tool", .title = "TOOL"},
-                                          {.name = "called_at", .title = "SINCE"},
-                                          {.name = "input", .title = "WITH", .flexible = true}};
-    static const struct column turns[] = {{.name = "turn_id", .title = "TURN"},
-                                          {.name = "seq", .title = "EVENT", .right = true},
-                                          {.name = "status", .title = "STATUS"},
-                                          {.name = "created_at", .title = "SINCE"},
-                                          {.name = "sequence", .title = "NUMBER", .right = true}};
     struct advice advice = advice_for(r);
-    annal_status status = ANNAL_OK;
     print_head(r);
-    if (r->calls > 0)
-        status = print_list(r, r->calls, "calls without a result", calls_sql, print_call, calls, 5);
-    if (status >= 0 && r->turns > 0)
-        status = print_list(r, r->turns, "open turns", turns_sql, print_turn, turns, 5);
-    if (status < 0)
-        return fail_error(&r->err);
+    if (r->found->call_count > 0)
+        print_calls(r->found);
+    if (r->found->turn_count > 0)
+        print_turns(r->found);
     heading("to continue");
     for (int i = 0; i < advice.count; i++) {
         out_plain(annal_slice_of(advice.lines[i]));
@@ -514,8 +482,8 @@ static void take_snapshot(const struct recovery *r)
 {
     annal_error err = {0};
     annal_snapshot_info taken;
-    if (r->replay.folded >= DUE_EVENTS && !annal__session_list_is_read_only(r->store) &&
-        out_flush())
+    if (r->found != NULL && r->found->replay.folded >= DUE_EVENTS &&
+        !annal__session_list_is_read_only(r->store) && out_flush())
         (void)!annal_snapshot_take(r->index, r->session, NULL, &taken, &err);
 }
 
@@ -531,7 +499,7 @@ int recovery_print(const struct args *args, annal_index *index, annal_slice sess
                                        : print_text(&r);
     take_snapshot(&r);
     annal_cursor_close(r.cursor);
-    annal_state_free(r.state);
+    annal_recovery_free(r.found);
     annal__buf_done(&r.data);
     annal__buf_done(&r.user.text);
     annal__buf_done(&r.assistant.text);

@@ -224,9 +224,9 @@ START_TEST(recovery_of_a_fork_includes_shared_events)
 }
 END_TEST
 
-Suite *suite_recovery(void)
+Suite *suite_recovery_print(void)
 {
-    Suite *suite = suite_create("recovery");
+    Suite *suite = suite_create("recovery_print");
     TCase *tcase = suite_case(suite, "recovery", cli_setup, cli_teardown);
     tcase_add_test(tcase, recovery_lists_the_open_work_of_a_killed_agent);
     tcase_add_test(tcase, with_json_recovery_prints_one_object);
