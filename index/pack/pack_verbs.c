@@ -12,15 +12,18 @@
  *             data in its column data, to the session in its column session. A column says is the
  *             line that people see. A row with a text in the column subject may be refused by a
  *             guard: the refusal is reported about the subject, and the other rows follow. All
- *             rows are read before the first event is appended.
+ *             rows are read before the first event is appended. A value of another kind than text
+ *             in one of the columns is an error.
  *         -- verb NOUN VERB   selects   [lines]   [session SESSION]   "SENTENCE"
  *             The verb prints the rows of the one SELECT that follows; ?1, ?2, … are the values in
- *             the order of their lines. The SELECT can also use the databases that packs keep for
- *             SESSION. lines: people see only the last column, which --json leaves out.
+ *             the order of their lines, and the only parameters. The SELECT can also use the
+ *             databases that packs keep for SESSION. lines: people see only the last column, which
+ *             --json leaves out.
  *         -- verb NOUN VERB   writes   "SENTENCE"
  *             The verb writes each row of the SELECT as a file below the operand DIR: the text
  *             content into folder/name followed by suffix. Files whose content is NULL are deleted
- *             first. Bytes of name that are not safe in a file name are written as %XX. No link
+ *             first. A value of another kind in one of the columns is an error, before any file is
+ *             changed. Bytes of name that are not safe in a file name are written as %XX. No link
  *             below DIR is followed (journal/base/below.h).
  *     The command annal may contain code for a verb of a built-in pack. Such a verb needs no
  *     session in the file, and has the word `runs` if it neither appends one event nor runs one
@@ -61,6 +64,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Maximum bytes of a name on the command line, maximum bytes of a path into data, and maximum
@@ -436,25 +440,59 @@ static annal_status check_session(const struct reading *r, const annal_verb *ver
     return ANNAL_OK;
 }
 
-/* Set *out to the SELECT in the SQL of a verb, without the semicolon and the comments around it;
- * sql is changed in place. */
-static annal_status cut_select(const struct reading *r, char *sql, const char **out,
-                               annal_error *err)
+/* If a token begins a parameter, check that it is one of ?1 to ?N, where N is the number of fields,
+ * and raise verb->params to its number. Text in quotes and comments has no parameter. */
+static annal_status check_param(const struct reading *r, annal_verb *verb,
+                                const struct token *token, annal_error *err)
 {
-    const char *at = sql;
+    const char *end = token->text.ptr + token->text.len, *at = end;
+    unsigned long number = 0;
+    unsigned fields = 0;
+    if (token->kind == TOKEN_STRING || token->kind == TOKEN_NAME ||
+        strchr("?:@$", token->text.ptr[0]) == NULL)
+        return ANNAL_OK;
+    while (verb->fields[fields].kind != ANNAL_FIELD_END)
+        fields++;
+    struct token next = annal__token_next(&at);
+    if (next.kind == TOKEN_WORD && next.text.ptr == end)
+        end += next.text.len;
+    if (token->text.ptr[0] == '?' && isdigit((unsigned char)token->text.ptr[1]))
+        number = strtoul(token->text.ptr + 1, NULL, 10);
+    if (number == 0 || number > fields)
+        return wrong(r, err,
+                     "parameter '%.*s' is not one of ?1 to ?%u, the values of the verb '%s'",
+                     (int)(end - token->text.ptr), token->text.ptr, fields, verb->name);
+    verb->params = number > verb->params ? (unsigned)number : verb->params;
+    return ANNAL_OK;
+}
+
+/* Set verb->sql to the SELECT in the SQL of a verb, without the semicolon and the comments around
+ * it; sql, whose first line is r->next, is changed in place. */
+static annal_status cut_select(struct reading *r, annal_verb *verb, char *sql, annal_error *err)
+{
+    const char *at = sql, *counted = sql;
     struct token token = annal__token_next(&at);
     char *begin = sql + (token.text.ptr - sql), *end = begin;
     bool good = annal__token_is(&token, "select") || annal__token_is(&token, "with") ||
                 annal__token_is(&token, "values");
-    for (; token.kind != TOKEN_END && !annal__slice_is(token.text, ";");
-         token = annal__token_next(&at))
+    annal_status status = ANNAL_OK;
+    for (r->line = r->next; status >= 0 && token.kind != TOKEN_END &&
+                            !annal__slice_is(token.text, ";");
+         token = annal__token_next(&at)) {
+        for (; counted < token.text.ptr; counted++)
+            r->line += *counted == '\n';
         end = sql + (token.text.ptr + token.text.len - sql);
+        status = check_param(r, verb, &token, err);
+    }
+    if (status < 0)
+        return status;
+    r->line = verb->line;
     if (token.kind != TOKEN_END)
         token = annal__token_next(&at);
     if (!good || token.kind != TOKEN_END)
         return wrong(r, err, "a verb that selects needs one SELECT below its lines");
     *end = '\0';
-    *out = begin;
+    verb->sql = begin;
     return ANNAL_OK;
 }
 
@@ -511,7 +549,7 @@ static annal_status check_verb(struct reading *r, annal_verb *verb, char *sql, a
     if (status >= 0)
         status = check_session(r, verb, err);
     if (status < 0 || selects)
-        return status < 0 ? status : cut_select(r, sql, &verb->sql, err);
+        return status < 0 ? status : cut_select(r, verb, sql, err);
     return annal__token_next(&at).kind == TOKEN_END
                ? ANNAL_OK
                : wrong(r, err, "only a verb that selects has SQL below its lines");
@@ -693,16 +731,6 @@ static bool is_elsewhere(const annal_error *why)
     return strstr(why->message, "no such table: ") != NULL;
 }
 
-/* Return whether the SQL contains a ? without a number. */
-static bool has_plain(const char *sql)
-{
-    struct token token = annal__token_next(&sql);
-    while (token.kind != TOKEN_END &&
-           (!annal__slice_is(token.text, "?") || isdigit((unsigned char)*sql)))
-        token = annal__token_next(&sql);
-    return token.kind != TOKEN_END;
-}
-
 /* Check that the SELECT of a verb that appends or writes has the columns that its kind needs. */
 static annal_status check_columns(const annal_pack *pack, const annal_verb *verb,
                                   sqlite3_stmt *stmt, annal_error *err)
@@ -732,11 +760,8 @@ static annal_status check_select(const annal_pack *pack, const struct pack_secti
     struct allowed allowed = {0};
     annal_error why = {0};
     const char *at = section->sql;
-    size_t given = 0;
     const char *begin = annal__token_next(&at).text.ptr;
     unsigned line = section->line;
-    while (verb->fields[given].kind != ANNAL_FIELD_END)
-        given++;
     annal_status status =
         annal__db_prepare_select(db, annal_slice_of(verb->sql), &allowed, &stmt, &why);
     int offset = status < 0 ? sqlite3_error_offset(db) : 0;
@@ -752,16 +777,6 @@ static annal_status check_select(const annal_pack *pack, const struct pack_secti
                     why.message + (strncmp(why.message, "SQL: ", 5) == 0 ? 5 : 0));
     if (status >= 0)
         status = check_columns(pack, verb, stmt, err);
-    for (int i = 1; status >= 0 && i <= sqlite3_bind_parameter_count(stmt); i++) {
-        /* NULL if the parameter is a plain ?, or its number is not used */
-        const char *name = sqlite3_bind_parameter_name(stmt, i);
-        if ((name != NULL && name[0] != '?') || (size_t)i > given || has_plain(verb->sql))
-            status =
-                annal__fail(err, ANNAL_ERR_SQL,
-                            "%s:%u: parameter '%s' is not one of ?1 to ?%zu, the values of the "
-                            "verb '%s'",
-                            pack->file, line, name == NULL ? "?" : name, given, verb->name);
-    }
     sqlite3_finalize(stmt);
     return status;
 }

@@ -57,6 +57,7 @@ struct command {
     int (*prepare)(struct verb_call *call);
     int (*finish)(struct verb_call *call); /* prints the result in place of said; may be NULL */
     const char *sql;                       /* SELECT that verb_select() runs, or NULL */
+    unsigned params;                       /* number of its last parameter */
 };
 
 extern const struct command cmd_append, cmd_cat, cmd_checkpoint, cmd_convert, cmd_delete, cmd_diff,

@@ -113,6 +113,7 @@ static struct command *verbs_of(const annal_noun *noun, bool has_code)
                                     .none = from[i].none,
                                     .needs = from[i].needs,
                                     .sql = from[i].sql,
+                                    .params = from[i].params,
                                     .run = runs[from[i].kind]};
         if (has_code)
             add_code(noun->name, &verbs[i]);

@@ -72,18 +72,6 @@ static int read_param(const struct args *args, const struct field *field, struct
     return exit_status;
 }
 
-/* Return the number of parameters, which is the highest number after a question mark. */
-static size_t count_params(const char *sql)
-{
-    size_t count = 0;
-    for (const char *at = strchr(sql, '?'); at != NULL; at = strchr(at + 1, '?')) {
-        size_t number = strtoul(at + 1, NULL, 10);
-        count = number > count ? number : count;
-    }
-    ANNAL_ASSERT(count <= PARAMS_MAX);
-    return count;
-}
-
 /* Run the verb's SELECT. Returns 0 or an exit status. */
 static int ask(struct verb_call *call, annal_row_fn columns, annal_row_fn fn, void *arg)
 {
@@ -97,7 +85,8 @@ static int ask(struct verb_call *call, annal_row_fn columns, annal_row_fn fn, vo
     annal_limits limits = of_user ? limits_usual : (annal_limits){0};
     if (of_user)
         overdue_watch(&limits);
-    for (size_t asked = count_params(verb->sql); exit_status == 0 && count < asked; count++)
+    ANNAL_ASSERT(verb->params <= PARAMS_MAX);
+    for (; exit_status == 0 && count < verb->params; count++)
         exit_status = read_param(call->args, &verb->fields[count], &json[count], &params[count]);
     const annal_sql_options options = {.params = params,
                                        .param_count = count,
@@ -135,7 +124,11 @@ static int print_line(void *arg, const annal_row *row)
         rows_print_members(&all_but_last);
         printf("}\n");
     } else {
-        out_slice(row->values[all_but_last.count].bytes);
+        const annal_value *last = &row->values[all_but_last.count];
+        if (last->kind == ANNAL_VALUE_TEXT)
+            out_slice(last->bytes);
+        else if (last->kind != ANNAL_VALUE_NULL)
+            rows_print_value(last);
         printf("\n");
     }
     return out_wanted() ? 0 : ANNAL_END;
@@ -152,14 +145,19 @@ int verb_lines(const struct args *args)
 
 /* ---- Keeping the rows (rule 1) ---- */
 
+struct kept_column {
+    const char *name;
+    bool optional; /* whether the column may be missing, or NULL in a row */
+    bool nullable; /* whether it may be NULL in a row */
+    bool bytes;    /* whether its text may contain a NUL byte */
+};
+
 struct kept_row {
-    annal_slice texts[TEXTS_MAX]; /* owned; ptr NULL if the column is missing or not a text */
+    annal_slice texts[TEXTS_MAX]; /* owned; ptr NULL if the column is missing or NULL */
 };
 
 struct kept_rows {
-    const char *const
-        *names; /* names of the columns; of the first `required` none may be missing */
-    size_t required;
+    const struct kept_column *columns;
     size_t at[TEXTS_MAX]; /* place of each column in a row; SIZE_MAX: missing */
     struct kept_row *rows;
     size_t count;
@@ -171,27 +169,51 @@ static int find_columns(void *arg, const annal_row *row)
     struct kept_rows *kept = arg;
     for (size_t i = 0; i < TEXTS_MAX; i++) {
         size_t at = 0;
-        while (at < row->count && strcmp(row->names[at], kept->names[i]) != 0)
+        while (at < row->count && strcmp(row->names[at], kept->columns[i].name) != 0)
             at++;
         kept->at[i] = at < row->count ? at : SIZE_MAX;
-        if (at == row->count && i < kept->required)
+        if (at == row->count && !kept->columns[i].optional)
             kept->exit_status =
-                fail_refused("the SELECT of this verb needs a column '%s'", kept->names[i]);
+                fail_refused("the SELECT of this verb needs a column '%s'", kept->columns[i].name);
     }
     return kept->exit_status == 0 ? 0 : ANNAL_END;
+}
+
+/* Check a value of a column. Returns 0 or an exit status. */
+static int check_value(const struct kept_rows *kept, const struct kept_column *column,
+                       const annal_value *value)
+{
+    static const char *const kinds[] = {
+        [ANNAL_VALUE_NULL] = "is NULL, not a text",
+        [ANNAL_VALUE_INTEGER] = "is a number, not a text: use CAST(… AS TEXT)",
+        [ANNAL_VALUE_REAL] = "is a number, not a text: use CAST(… AS TEXT)",
+        [ANNAL_VALUE_BLOB] = "is a BLOB, not a text: use CAST(… AS TEXT)"};
+    const char *wrong = NULL;
+    if (value->kind == ANNAL_VALUE_NULL && (column->optional || column->nullable))
+        return 0;
+    if (value->kind != ANNAL_VALUE_TEXT)
+        wrong = kinds[value->kind];
+    else if (!column->bytes && memchr(value->bytes.ptr, '\0', value->bytes.len) != NULL)
+        wrong = "has a NUL byte";
+    return wrong == NULL ? 0
+                         : fail_refused("row %zu of the SELECT of this verb: column '%s' %s",
+                                        kept->count, column->name, wrong);
 }
 
 static int keep_row(void *arg, const annal_row *row)
 {
     struct kept_rows *kept = arg;
     struct kept_row *to = must_array_add(&kept->rows, &kept->count, sizeof *to);
-    for (size_t i = 0; i < TEXTS_MAX; i++) {
-        const annal_value *value = kept->at[i] == SIZE_MAX ? NULL : &row->values[kept->at[i]];
-        if (value != NULL && value->kind == ANNAL_VALUE_TEXT)
+    for (size_t i = 0; kept->exit_status == 0 && i < TEXTS_MAX; i++) {
+        if (kept->at[i] == SIZE_MAX)
+            continue;
+        const annal_value *value = &row->values[kept->at[i]];
+        kept->exit_status = check_value(kept, &kept->columns[i], value);
+        if (value->kind == ANNAL_VALUE_TEXT)
             to->texts[i] =
                 (annal_slice){must_strndup(value->bytes.ptr, value->bytes.len), value->bytes.len};
     }
-    return 0;
+    return kept->exit_status == 0 ? 0 : ANNAL_END;
 }
 
 static void free_rows(struct kept_rows *kept)
@@ -262,9 +284,12 @@ static int append_row(struct verb_call *call, const struct kept_row *row)
 
 int verb_append_each(const struct args *args)
 {
-    static const char *const names[TEXTS_MAX] = {"session", "data", "says", "subject"};
+    static const struct kept_column columns[TEXTS_MAX] = {{.name = "session"},
+                                                          {.name = "data"},
+                                                          {.name = "says", .optional = true},
+                                                          {.name = "subject", .optional = true}};
     struct verb_call call;
-    struct kept_rows kept = {.names = names, .required = 2};
+    struct kept_rows kept = {.columns = columns};
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
         exit_status = keep_rows(&call, &kept);
@@ -355,9 +380,13 @@ static int write_rows(struct writing *writing, const struct kept_rows *kept)
 
 int verb_write_files(const struct args *args)
 {
-    static const char *const names[TEXTS_MAX] = {"folder", "name", "suffix", "content"};
+    static const struct kept_column columns[TEXTS_MAX] = {
+        {.name = "folder"},
+        {.name = "name", .bytes = true},
+        {.name = "suffix"},
+        {.name = "content", .nullable = true, .bytes = true}};
     struct verb_call call;
-    struct kept_rows kept = {.names = names, .required = 4};
+    struct kept_rows kept = {.columns = columns};
     struct writing writing = {.json = args->json};
     annal_error err = {0};
     const char *directory = args_get(args, "DIR");

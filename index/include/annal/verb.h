@@ -72,6 +72,7 @@ typedef struct annal_verb {
     const char *none;          /* sentence for the case that the SELECT returns no row */
     const char *needs;         /* another pack that must be enabled */
     const char *sql;           /* the SELECT that runs; ?1, ?2, … are the fields in their order */
+    unsigned params;           /* number of the last of these that sql uses; 0: none */
     const annal_field *fields; /* fields of the verb, ended by ANNAL_FIELD_END; not NULL */
     unsigned line;             /* line of the pack's file in which the verb begins */
 } annal_verb;

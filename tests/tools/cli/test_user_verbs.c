@@ -166,6 +166,84 @@ START_TEST(a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_onl
 }
 END_TEST
 
+START_TEST(a_parameter_in_quotes_or_in_a_comment_is_none)
+{
+    init_with_rows();
+    drop(HEAD "-- noun task   \"x\"\n-- verb task ls   selects   \"y\"\n--   [A]   text   \"z\"\n"
+              "SELECT '?17 :x' AS \"?3\", [?4], `$a`, ?1 AS a /* ?5 */ -- @b ?16\n"
+              "FROM (SELECT 1 AS \"?4\", 2 AS \"$a\");\n");
+    DONE(&cli, "task", "ls", "b", "--json");
+    ck_assert_str_eq(cli.out, "{\"?3\":\"?17 :x\",\"?4\":1,\"$a\":2,\"a\":\"b\"}\n");
+    DONE(&cli, "pack", "check", tmpdir_path(&cli.dir, "store/packs/tasks.sql"));
+}
+END_TEST
+
+/* A value that cannot be a file's name or content, and the end of the message. */
+static const struct {
+    const char *row, *said;
+} wrong_rows[] = {
+    {"'a', 'b', '', 7", "row 2 of the SELECT of this verb: column 'content' is a number"},
+    {"'a', 'b', '', x'00'", "column 'content' is a BLOB, not a text: use CAST"},
+    {"'a', 1.5, '', 'c'", "column 'name' is a number, not a text: use CAST"},
+    {"'a', NULL, '', 'c'", "column 'name' is NULL, not a text"},
+    {"NULL, 'b', '', 'c'", "column 'folder' is NULL, not a text"},
+    {"'a' || char(0) || 'z', 'b', '', 'c'", "column 'folder' has a NUL byte"},
+    {"'a', 'b', '.m' || char(0) || 'd', 'c'", "column 'suffix' has a NUL byte"},
+    {"'/etc', 'b', '', 'c'", "'/etc/b'"},
+    {"'a', '', '', 'c'", "'a/'"},
+    {"'a', 'b', '/../../x', 'c'", "'a/b/../../x'"},
+};
+
+START_TEST(a_row_that_is_no_file_is_refused_and_a_file_has_all_bytes_of_its_row)
+{
+    char text[2000], place[300];
+    size_t len;
+    init_with_rows();
+    snprintf(place, sizeof place, "%s", tmpdir_path(&cli.dir, "w"));
+    for (size_t i = 0; i < sizeof wrong_rows / sizeof *wrong_rows; i++) {
+        snprintf(text, sizeof text,
+                 HEAD "-- noun task   \"x\"\n-- verb task files   writes   \"y\"\n"
+                      "--   DIR   text   \"z\"\n"
+                      "SELECT 't' AS folder, 'n' AS name, '' AS suffix, NULL AS content\n"
+                      "UNION ALL SELECT %s;\n",
+                 wrong_rows[i].row);
+        drop(text);
+        CLI(&cli, NULL, "task", "files", place);
+        cli_assert_refused(&cli, EXIT_REFUSED, wrong_rows[i].said);
+    }
+    drop(HEAD "-- noun task   \"x\"\n-- verb task files   writes   \"y\"\n"
+              "--   DIR   text   \"z\"\n"
+              "SELECT '' AS folder, 'a' || char(0) AS name, '' AS suffix,\n"
+              "       'b' || char(0) || 'c' AS content;\n");
+    DONE(&cli, "task", "files", place);
+    char *content = file_read(tmpdir_path(&cli.dir, "w/a%00"), &len);
+    ck_assert_uint_eq(len, 3);
+    ck_assert_mem_eq(content, "b\0c", 3);
+    free(content);
+}
+END_TEST
+
+START_TEST(a_verb_of_a_users_pack_appends_no_event_for_a_row_of_other_values)
+{
+    static const char *const rows[][2] = {
+        {"1 AS session, '{}' AS data", "column 'session' is a number"},
+        {"'t' || char(0) AS session, '{}' AS data", "column 'session' has a NUL byte"},
+        {"'t' AS session, NULL AS data", "column 'data' is NULL"},
+        {"'t' AS session, '{\"id\":\"a\"}' AS data, x'41' AS says", "column 'says' is a BLOB"}};
+    init_with_rows();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[1000];
+        snprintf(text, sizeof text,
+                 HEAD "-- noun task   \"x\"\n"
+                      "-- verb task add   appends task.added   each   \"y\"\nSELECT %s;\n",
+                 rows[i][0]);
+        drop(text);
+        CLI(&cli, NULL, "task", "add");
+        cli_assert_refused(&cli, EXIT_REFUSED, rows[i][1]);
+    }
+}
+END_TEST
+
 START_TEST(a_verb_of_a_users_pack_prints_lines_and_checks_a_range)
 {
     init_with_rows();
@@ -175,6 +253,10 @@ START_TEST(a_verb_of_a_users_pack_prints_lines_and_checks_a_range)
     ck_assert_str_eq(cli.out, "{\"id\":\"../t2\"}\n");
     CLI(&cli, NULL, "task", "lines", "--most", "11");
     cli_assert_refused(&cli, EXIT_USAGE, "--most needs a whole number from 1 to 10, not '11'");
+    drop(HEAD "-- noun task   \"x\"\n-- verb task lines   selects   lines   \"y\"\n"
+              "SELECT 7 AS line UNION ALL SELECT 1.5 UNION ALL SELECT NULL;\n");
+    DONE(&cli, "task", "lines");
+    ck_assert_str_eq(cli.out, "7\n1.5\n\n");
 }
 END_TEST
 
@@ -322,7 +404,12 @@ static const struct {
     {LS "WITH x AS (SELECT 1) DELETE FROM tasks;\n", ":8: only statements that read"},
     {LS "--   A text \"x\"\nSELECT ?2;\n", ":9: parameter '?2' is not one of ?1 to ?1"},
     {LS "--   A text \"x\"\nSELECT ?;\n", ":9: parameter '?' is not one of ?1 to ?1"},
-    {LS "SELECT $id FROM tasks;\n", ":8: parameter '$id' is not one of"},
+    {LS "SELECT $id FROM tasks;\n", ":8: parameter '$id' is not one of ?1 to ?0"},
+    {LS "SELECT '?9' -- ?8\nFROM elsewhere.tasks WHERE id = ?7;\n", ":9: parameter '?7' is not"},
+    {LS "SELECT 1 AS \"?1\" FROM elsewhere.tasks /* :x */\nWHERE id = :id;\n",
+     ":9: parameter ':id' is not one of"},
+    {LS "--   A text \"x\"\nSELECT ?99999999999999999999999;\n", ":9: parameter '?9999999"},
+    {LS "--   A text \"x\"\nSELECT ?0;\n", ":9: parameter '?0' is not one of"},
 };
 
 START_TEST(check_prints_the_line_of_a_mistake_in_a_verb)
@@ -395,6 +482,9 @@ Suite *suite_user_verbs(void)
     tcase_add_test(tcase, a_verb_of_a_users_pack_prints_the_rows_of_its_select);
     tcase_add_test(tcase, a_verb_of_a_users_pack_appends_an_event_for_each_row);
     tcase_add_test(tcase, a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_only);
+    tcase_add_test(tcase, a_parameter_in_quotes_or_in_a_comment_is_none);
+    tcase_add_test(tcase, a_row_that_is_no_file_is_refused_and_a_file_has_all_bytes_of_its_row);
+    tcase_add_test(tcase, a_verb_of_a_users_pack_appends_no_event_for_a_row_of_other_values);
     tcase_add_test(tcase, a_verb_of_a_users_pack_prints_lines_and_checks_a_range);
     tcase_add_test(tcase, help_manual_and_completion_know_the_verbs_of_a_users_pack);
     tcase_add_test(tcase, verbs_of_a_users_pack_belong_to_its_store_and_are_listed_last);
