@@ -486,6 +486,18 @@ annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_erro
 
 /* ---- Parsing and freeing ---- */
 
+/* Fail because a text is empty, or contains a NUL byte. */
+static annal_status fail_not_text(const char *name, annal_slice text, annal_error *err)
+{
+    unsigned line = 1;
+    if (text.len == 0)
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s: a pack must be a text file", name);
+    for (const char *c = text.ptr; *c != '\0'; c++)
+        line += *c == '\n';
+    return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: a NUL byte: a pack must be a text file",
+                       name, line);
+}
+
 static annal_status parse(const char *name, annal_slice text, annal_pack **out_pack,
                           annal_error *err)
 {
@@ -499,7 +511,7 @@ static annal_status parse(const char *name, annal_slice text, annal_pack **out_p
         goto done;
     }
     if (text.len == 0 || memchr(text.ptr, '\0', text.len) != NULL) {
-        status = annal__fail(err, ANNAL_ERR_INVALID, "%s: a pack must be a text file", name);
+        status = fail_not_text(name, text, err);
         goto done;
     }
     status = annal__pack_parse_header(pack, take_line(&rest), err);

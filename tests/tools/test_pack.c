@@ -340,6 +340,12 @@ START_TEST(a_failed_line_of_a_pack_test_is_reported_and_the_next_ones_run)
         "t.test:4: this case failed: bad\n"};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         ck_assert_msg(strstr(cli.err, said[i]) != NULL, "%s: %s", said[i], cli.err);
+    file_write(file, "== a\n\n\0> b {}\n", 14);
+    CLI(&cli, NULL, "pack", "test", file);
+    cli_assert_refused(&cli, EXIT_REFUSED, "t.test:3: a NUL byte: a test file must be");
+    file_write(tmpdir_path(&cli.dir, "t.sql"), pack, sizeof pack);
+    CLI(&cli, NULL, "pack", "check", tmpdir_path(&cli.dir, "t.sql"));
+    cli_assert_refused(&cli, EXIT_REFUSED, "t.sql:9: a NUL byte: a pack must be a text file");
     file_write(file, "in s\n", 5);
     CLI(&cli, NULL, "pack", "test", file);
     cli_assert_refused(&cli, EXIT_REFUSED, "has no case");

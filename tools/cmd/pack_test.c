@@ -431,6 +431,15 @@ static int run_case(struct testing *t, const char *common)
     return exit_status;
 }
 
+/* Refuse a file for the NUL byte that ends text. Returns the exit status. */
+static int refuse_nul(const char *file, const char *text)
+{
+    unsigned line = 1;
+    for (; *text != '\0'; text++)
+        line += *text == '\n';
+    return fail_refused("%s:%u: a NUL byte: a test file must be a text file", file, line);
+}
+
 static int run_file(const char *file, bool json, bool *out_failed)
 {
     struct buf text = {0};
@@ -438,7 +447,11 @@ static int run_file(const char *file, bool json, bool *out_failed)
     int exit_status = verb_read_file(file, &text);
     if (exit_status != 0)
         return exit_status;
-    must_cstr(&text);
+    if (text.len > strlen(must_cstr(&text))) {
+        exit_status = refuse_nul(file, text.ptr);
+        annal__buf_done(&text);
+        return exit_status;
+    }
     char *first = strncmp(text.ptr, "== ", 3) == 0 ? text.ptr : strstr(text.ptr, "\n== ");
     first = first == NULL ? text.ptr + strlen(text.ptr) : first + (first[0] == '\n');
     char *common = must_strndup(text.ptr, (size_t)(first - text.ptr));
