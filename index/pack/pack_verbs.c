@@ -476,8 +476,8 @@ static annal_status cut_select(struct reading *r, annal_verb *verb, char *sql, a
     bool good = annal__token_is(&token, "select") || annal__token_is(&token, "with") ||
                 annal__token_is(&token, "values");
     annal_status status = ANNAL_OK;
-    for (r->line = r->next; status >= 0 && token.kind != TOKEN_END &&
-                            !annal__slice_is(token.text, ";");
+    for (r->line = r->next;
+         status >= 0 && token.kind != TOKEN_END && !annal__slice_is(token.text, ";");
          token = annal__token_next(&at)) {
         for (; counted < token.text.ptr; counted++)
             r->line += *counted == '\n';

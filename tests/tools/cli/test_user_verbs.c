@@ -166,7 +166,7 @@ START_TEST(a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_onl
 }
 END_TEST
 
-START_TEST(a_parameter_in_quotes_or_in_a_comment_is_none)
+START_TEST(a_question_mark_in_quotes_or_in_a_comment_begins_no_parameter)
 {
     init_with_rows();
     drop(HEAD "-- noun task   \"x\"\n-- verb task ls   selects   \"y\"\n--   [A]   text   \"z\"\n"
@@ -194,7 +194,7 @@ static const struct {
     {"'a', 'b', '/../../x', 'c'", "'a/b/../../x'"},
 };
 
-START_TEST(a_row_that_is_no_file_is_refused_and_a_file_has_all_bytes_of_its_row)
+START_TEST(a_row_that_cannot_be_a_file_is_refused_and_a_file_has_all_bytes_of_its_row)
 {
     char text[2000], place[300];
     size_t len;
@@ -482,8 +482,9 @@ Suite *suite_user_verbs(void)
     tcase_add_test(tcase, a_verb_of_a_users_pack_prints_the_rows_of_its_select);
     tcase_add_test(tcase, a_verb_of_a_users_pack_appends_an_event_for_each_row);
     tcase_add_test(tcase, a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_only);
-    tcase_add_test(tcase, a_parameter_in_quotes_or_in_a_comment_is_none);
-    tcase_add_test(tcase, a_row_that_is_no_file_is_refused_and_a_file_has_all_bytes_of_its_row);
+    tcase_add_test(tcase, a_question_mark_in_quotes_or_in_a_comment_begins_no_parameter);
+    tcase_add_test(tcase,
+                   a_row_that_cannot_be_a_file_is_refused_and_a_file_has_all_bytes_of_its_row);
     tcase_add_test(tcase, a_verb_of_a_users_pack_appends_no_event_for_a_row_of_other_values);
     tcase_add_test(tcase, a_verb_of_a_users_pack_prints_lines_and_checks_a_range);
     tcase_add_test(tcase, help_manual_and_completion_know_the_verbs_of_a_users_pack);
