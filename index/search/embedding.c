@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Embeddings are events of type embedding.added in the session of the event that they stand for, so
- * that they live exactly as long as its text (docs/decisions/0050). search.c copies them to
+ * that they live exactly as long as its text (docs/decisions/0052). search.c copies them to
  * search.db, search_rank.c compares them.
  */
 #include "journal/base/alloc.h"
@@ -17,32 +17,36 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Find the last event of a session. */
-static annal_status find_end(annal_store *store, annal_slice session, uint64_t *out_seq,
-                             int64_t *out_ts_us, annal_error *err)
+/* An event that is looked for, and the part of the history that contains it. */
+struct owner {
+    uint64_t seq;
+    annal_error *err;
+};
+
+/* Fail if this is the part of a fork's history that contains the event. */
+static int refuse_shared(void *arg, const annal_lineage_part *part)
 {
-    annal_cursor *cursor = NULL;
-    annal_event event;
-    annal_status status = annal_cursor_open(store, session, 0, &cursor, err);
-    while (status == ANNAL_OK && (status = annal_cursor_next(cursor, &event, err)) >= 0 &&
-           status != ANNAL_END) {
-        if (status == ANNAL_OK) {
-            *out_seq = event.seq;
-            *out_ts_us = event.ts_us;
-        }
-        status = ANNAL_OK; /* a damaged event is skipped */
-    }
-    annal_cursor_close(cursor);
-    return status < 0 ? status : ANNAL_OK;
+    const struct owner *owner = arg;
+    return owner->seq < part->from_seq
+               ? 0
+               : (int)annal__fail(owner->err, ANNAL_ERR_NOTFOUND,
+                                  "store an embedding: event %" PRIu64
+                                  " is in the journal of session '%.*s', of which this session is "
+                                  "a fork: store the embedding in that session",
+                                  owner->seq, ANNAL_FMT(part->session));
 }
 
-static annal_status check(const annal_embedding *embedding, annal_slice session, uint64_t end,
-                          annal_error *err)
+static annal_status check(annal_store *store, const annal_embedding *embedding,
+                          const annal_session_info *info, annal_error *err)
 {
-    if (embedding->seq == 0 || embedding->seq > end)
+    struct owner owner = {embedding->seq, err};
+    if (embedding->seq == 0 || embedding->seq > info->last_seq)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "store an embedding: session '%.*s' has no event %" PRIu64,
-                           ANNAL_FMT(session), embedding->seq);
+                           "store an embedding: session '%s' has no event %" PRIu64, info->session,
+                           embedding->seq);
+    if (embedding->seq < info->first_seq)
+        return annal_session_lineage(store, annal_slice_of(info->session), refuse_shared, &owner,
+                                     err);
     bool good = embedding->model.len > 0 && annal__json_is_utf8(embedding->model) &&
                 embedding->count > 0 && embedding->count <= ANNAL_EMBEDDING_MAX;
     for (size_t i = 0; good && i < embedding->count; i++)
@@ -71,13 +75,13 @@ annal_status annal_embedding_put(annal_store *store, annal_slice session,
     struct buf data = {0};
     annal_draft *drafts = NULL;
     annal_writer *writer = NULL;
-    uint64_t end = 0, seq;
-    int64_t ts_us = 0;
+    annal_session_info info;
+    uint64_t seq;
     if (count == 0)
         return ANNAL_OK;
-    annal_status status = find_end(store, session, &end, &ts_us, err);
+    annal_status status = annal_session_info_get(store, session, &info, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
-        status = check(&embeddings[i], session, end, err);
+        status = check(store, &embeddings[i], &info, err);
     if (status < 0)
         return status;
     drafts = annal__realloc_array(NULL, count, sizeof *drafts);
@@ -87,7 +91,7 @@ annal_status annal_embedding_put(annal_store *store, annal_slice session,
         status = put_data(&data, &embeddings[i]);
         drafts[i] = (annal_draft){.type = ANNAL_SLICE("embedding.added"),
                                   .data.len = data.len - begin,
-                                  .ts_us = ANNAL_TS(ts_us)};
+                                  .ts_us = ANNAL_TS(info.last_ts_us)};
     }
     if (status < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "store embeddings: out of memory");

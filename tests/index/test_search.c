@@ -856,6 +856,31 @@ START_TEST(an_embedding_needs_an_event_a_model_and_finite_numbers)
 }
 END_TEST
 
+START_TEST(an_embedding_of_an_event_that_a_fork_shares_belongs_to_the_ancestor)
+{
+    const float values[] = {1, 0};
+    const annal_slice m = ANNAL_SLICE("m");
+    annal_error why = {0};
+    note("boats", "the ferry leaves at noon");
+    note("boats", "the ferry is late");
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("boats"), 1, ANNAL_SLICE("rafts"), NULL, NULL,
+                             err));
+    for (int own = 0; own < 2; own++) { /* without and with an event of its own */
+        ck_assert_int_eq(annal_embedding_put(f.store, ANNAL_SLICE("rafts"),
+                                             &(annal_embedding){1, m, values, 2}, 1, &why),
+                         ANNAL_ERR_NOTFOUND);
+        ck_assert_ptr_nonnull(strstr(why.message, "event 1 is in the journal of session 'boats'"));
+        if (own == 0)
+            note("rafts", "a raft leaves at dawn");
+    }
+    ck_assert_int_eq(annal_embedding_put(f.store, ANNAL_SLICE("rafts"),
+                                         &(annal_embedding){3, m, values, 2}, 1, &why),
+                     ANNAL_ERR_NOTFOUND);
+    embed("rafts", 2, 1, 0);
+    ck_ranked("rafts: event 2 is near in meaning\n  2 a raft leaves at dawn\n", VECTOR(1, 0));
+}
+END_TEST
+
 Suite *suite_search(void)
 {
     Suite *suite = suite_create("search");
@@ -892,5 +917,6 @@ Suite *suite_search(void)
     tcase_add_loop_test(vectors, an_event_without_a_valid_vector_is_found_by_no_vector, 0,
                         sizeof no_vectors / sizeof *no_vectors);
     tcase_add_test(vectors, an_embedding_needs_an_event_a_model_and_finite_numbers);
+    tcase_add_test(vectors, an_embedding_of_an_event_that_a_fork_shares_belongs_to_the_ancestor);
     return suite;
 }

@@ -159,7 +159,8 @@ typedef struct annal_embedding {
  * deleted with it, and the search index can be rebuilt. Their ts is the time of the session's last
  * event. A later embedding of the same event and model replaces an earlier one. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  no such session or event
+ * ANNAL_ERR_NOTFOUND  no such session or event; or the event is of an ancestor of a fork: its
+ *                     embedding belongs into the ancestor's journal, which the message names
  * ANNAL_ERR_INVALID   no model, no numbers, too many, or one that is not finite
  * Otherwise like annal_writer_append().
  */
