@@ -119,6 +119,7 @@ run_part() {
         ;;
     node)
         LIBANNAL_FULL=1 make node
+        bindings/node/workflow4.sh || [ $? = 77 ]
         bindings/node/cross.sh || [ $? = 77 ]
         bindings/node/sanitize.sh
         ;;

@@ -114,6 +114,39 @@ const ADAPTERS = {
       },
     };
   },
+  async workflow(store) {
+    const { createWorld } = await import('libannal/workflow');
+    const { SPEC_VERSION_CURRENT: specVersion } = await import('@workflow/world');
+    const world = createWorld({ store });
+    const runId = `wrun_${'0'.repeat(26)}`;
+    const create = (eventType, n, eventData) => world.events.create(runId, { eventType, correlationId: n && `s${n}`, specVersion, eventData });
+    const payload = (value) => new TextEncoder().encode(`devl${JSON.stringify([value])}`);
+    const rest = async (n, status) => {
+      if (status === undefined) await create('step_created', n, { stepName: 'step', input: payload(text(n)) });
+      if (status !== 'running') await create('step_started', n);
+      await create('step_completed', n, { result: payload(text(n)) });
+      await world.streams.write(runId, 's', text(n));
+    };
+    return {
+      async done() {
+        if ((await world.runs.list()).data.length === 0)
+          await create('run_started', undefined, { deploymentId: 'd', workflowName: 'w', input: payload('in') });
+        const { data } = await world.steps.list({ runId, pagination: { sortOrder: 'asc', limit: 1000 } });
+        const { data: chunks } = await world.streams.getChunks(runId, 's', { limit: 1000 });
+        assert.deepEqual(chunks.map(({ data: chunk }) => Buffer.from(chunk).toString()), range(chunks.length).map((n) => text(n + 1)));
+        for (const [at, { stepId, status, input, output }] of data.entries()) {
+          assert.deepEqual([stepId, Buffer.from(input)], [`s${at + 1}`, Buffer.from(payload(text(at + 1)))]);
+          if (status === 'completed') assert.deepEqual(output, input);
+          else assert.equal(at, data.length - 1);
+        }
+        const last = data.at(-1);
+        if (last !== undefined && last.status !== 'completed') await rest(data.length, last.status);
+        else if (chunks.length < data.length) await world.streams.write(runId, 's', text(data.length));
+        return data.length;
+      },
+      call: (n) => rest(n + 1),
+    };
+  },
 };
 
 async function child() {

@@ -156,7 +156,7 @@ test('memory does not grow', async (t) => {
   assert.ok(after.heap - before.heap < 4 << 20, `${(after.heap - before.heap) >> 20} MiB more in the heap`);
 });
 
-for (const adapter of ['claude', 'openai', 'langgraph', 'mastra', 'stream'])
+for (const adapter of ['claude', 'openai', 'langgraph', 'mastra', 'stream', 'workflow'])
   test(`what the adapter of ${adapter} answered survives a kill`, { timeout: 3_600_000 }, async () => {
     const kills = full ? 100 : 3;
     assert.equal(await run('adapters.mjs', adapter, kills, 1), `${adapter}: ${kills} kills\n`);
