@@ -396,6 +396,21 @@ int annal__io_write_all(const struct io *io, int fd, const void *bytes, size_t l
     return 0;
 }
 
+bool annal__io_write_fd(int fd, annal_slice bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t wrote = write(fd, bytes.ptr, bytes.len);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0) {
+            errno = wrote == 0 ? EIO : errno;
+            return false;
+        }
+        bytes = (annal_slice){bytes.ptr + wrote, bytes.len - (size_t)wrote};
+    }
+    return true;
+}
+
 ssize_t annal__io_read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset)
 {
     size_t done = 0;

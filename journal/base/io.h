@@ -95,6 +95,10 @@ extern const struct io annal__system_io;
 int annal__io_write_all(const struct io *io, int fd, const void *bytes, size_t len,
                         uint64_t offset);
 
+/* Write bytes to a descriptor that need not be a file, at its own position. Return false and set
+ * errno on failure. */
+bool annal__io_write_fd(int fd, annal_slice bytes);
+
 /* Read len bytes, or fewer at the end of the file. Return their number, or -1 and set errno. */
 ssize_t annal__io_read_full(const struct io *io, int fd, void *bytes, size_t len, uint64_t offset);
 

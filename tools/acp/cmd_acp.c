@@ -3,16 +3,17 @@
 #include "tools/acp/acp.h"
 #include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
+#include "tools/cli/spawn.h"
 #include "tools/cli/store_open.h"
 
 #include "journal/base/error.h"
+#include "journal/base/io.h"
 #include "journal/base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -50,18 +51,6 @@ struct acp {
     int stop;    /* eventfd: no more input */
     int signals; /* signalfd */
 };
-
-static bool write_all(int fd, const struct buf *bytes)
-{
-    size_t done = 0;
-    while (done < bytes->len) {
-        ssize_t wrote = write(fd, bytes->ptr + done, bytes->len - done);
-        if (wrote < 0 && errno != EINTR)
-            return false;
-        done += wrote > 0 ? (size_t)wrote : 0;
-    }
-    return true;
-}
 
 /* ---- A direction ---- */
 
@@ -126,7 +115,7 @@ static bool pass_on(struct direction *direction, struct buf *bytes)
     if (bytes->len == 0) /* do not wait for a thread that writes to a slow reader */
         return true;
     pthread_mutex_lock(&direction->out_lock);
-    bool good = write_all(direction->out, bytes);
+    bool good = annal__io_write_fd(direction->out, annal__buf_slice(bytes));
     pthread_mutex_unlock(&direction->out_lock);
     annal__buf_clear(bytes);
     return good;
@@ -171,27 +160,17 @@ static void *run_direction(void *arg)
 
 /* ---- The agent ---- */
 
-static int spawn(struct acp *acp, char *const *words)
+static int spawn(struct acp *acp, const char *const *words)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, piped;
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
         return fail_storage("acp: create a pipe: %s", strerror(errno));
-    sigemptyset(&none);
-    sigemptyset(&piped);
-    sigaddset(&piped, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &piped);
-    int failed = posix_spawnp(&acp->pid, words[0], &actions, &attributes, words, environ);
+    int failed = spawn_start(&acp->pid, words[0], &actions, words, NULL);
     posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
     close(in[0]);
     close(out[1]);
     acp->client.out = in[1];
@@ -271,7 +250,7 @@ static int pass_all(struct acp *acp)
 static int run(const struct args *args)
 {
     struct acp acp = {.client = {.in = STDIN_FILENO}, .agent = {.out = STDOUT_FILENO}};
-    char *const *words = (char *const *)(uintptr_t)args->operands;
+    const char *const *words = args->operands;
     const char *name = strrchr(words[0], '/');
     struct timespec now;
     int exit_status = store_open(args, OPEN_CREATE, 0, &acp.record.store);

@@ -4,13 +4,14 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/io.h"
 #include "tools/cli/command.h"
+#include "tools/cli/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,27 +46,16 @@ static char **environment_with(const char *variable)
 static annal_status spawn(struct child *child, const char *store, const char *const *words,
                           char **environment, annal_error *err)
 {
-    char *argv[CHILD_WORDS_MAX + 4] = {(char *)(uintptr_t) "annal", (char *)(uintptr_t) "--store",
-                                       (char *)(uintptr_t)store};
+    const char *argv[CHILD_WORDS_MAX + 4] = {"annal", "--store", store};
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, piped;
     for (size_t i = 0; words[i] != NULL && i < CHILD_WORDS_MAX; i++)
-        argv[3 + i] = (char *)(uintptr_t)words[i];
-    sigemptyset(&none);
-    sigemptyset(&piped);
-    sigaddset(&piped, SIGPIPE);
+        argv[3 + i] = words[i];
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, child->ends[2][0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, child->ends[0][1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, child->ends[1][1], STDERR_FILENO);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &piped);
-    errno = posix_spawn(&child->pid, SELF, &actions, &attributes, argv, environment);
+    errno = spawn_start(&child->pid, SELF, &actions, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
     return errno == 0 ? ANNAL_OK
                       : annal__fail_errno(err, "cannot start the program '%s'", words[0]);
 }
@@ -97,14 +87,7 @@ static bool read_some(int fd, struct buf *out)
  * writes; if the child has ended, the rest of the input is discarded. */
 static void write_input(struct child *child, annal_slice input)
 {
-    while (input.len > 0) {
-        ssize_t wrote = write(child->ends[2][1], input.ptr, input.len);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            break;
-        input = (annal_slice){input.ptr + wrote, input.len - (size_t)wrote};
-    }
+    (void)annal__io_write_fd(child->ends[2][1], input);
     close(child->ends[2][1]);
     child->ends[2][1] = -1;
 }

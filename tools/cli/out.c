@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/out.h"
 
+#include "journal/base/io.h"
 #include "journal/base/json.h"
 #include "tools/cli/command.h"
 #include "tools/cli/visible.h"
@@ -27,24 +28,10 @@ struct screen {
 
 static struct screen screens[] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t written = write(fd, bytes, len);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return false;
-        bytes += written;
-        len -= (size_t)written;
-    }
-    return true;
-}
-
 static bool write_bytes(struct screen *screen, const char *bytes, size_t len)
 {
     return screen->capture != NULL ? annal__buf_append(screen->capture, bytes, len) >= 0
-                                   : write_all(screen->fd, bytes, len);
+                                   : annal__io_write_fd(screen->fd, (annal_slice){bytes, len});
 }
 
 static bool write_text(struct screen *screen)

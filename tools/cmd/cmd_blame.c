@@ -5,6 +5,7 @@
 #include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/spawn.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/whole_file.h"
 #include "tools/show/values.h"
@@ -13,9 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,8 +44,7 @@ static bool ask_git(const char *const words[], struct buf *out)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int failed =
-        posix_spawnp(&child, "git", &actions, NULL, (char *const *)(uintptr_t)words, environ);
+    int failed = spawn_start(&child, "git", &actions, words, NULL);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     bool whole = failed == 0 && whole_file_read_fd(ends[0], GIT_BYTES_MAX, out);

@@ -2,6 +2,7 @@
 /* annal source: lists the copies of imported logs, and restores logs from them. */
 #include "index/sys/row_text.h"
 #include "journal/base/hash.h"
+#include "journal/base/io.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
 #include "journal/base/slice.h"
@@ -10,6 +11,7 @@
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
+#include "tools/cli/temporary.h"
 #include "tools/cli/verbs.h"
 #include "tools/import/import.h"
 #include "tools/source/copies.h"
@@ -304,7 +306,7 @@ static int write_other(const struct args *args, annal_store *store, const struct
     annal_status status = ANNAL_OK;
     bool is_database = has_form(copy, COPIES_ROWS);
     int exit_status = is_database ? refuse_database(path) : EXIT_DONE;
-    FILE *text = tmpfile();
+    FILE *text = temporary_stream(NULL);
     if (text == NULL)
         exit_status = fail_storage("source restore: make a temporary file: %s", strerror(errno));
     if (exit_status == EXIT_DONE &&
@@ -334,15 +336,7 @@ static int write_bytes(void *arg, annal_slice bytes)
 {
     struct writing *writing = arg;
     annal__sha256_add(writing->sha256, bytes.ptr, bytes.len);
-    for (size_t done = 0; done < bytes.len;) {
-        ssize_t put = write(writing->fd, bytes.ptr + done, bytes.len - done);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return ANNAL_ERR_IO;
-        done += (size_t)put;
-    }
-    return 0;
+    return annal__io_write_fd(writing->fd, bytes) ? ANNAL_OK : ANNAL_ERR_IO;
 }
 
 /* Refuse to replace a file that differs from the copy in size or mtime. Return the exit status. */

@@ -26,10 +26,12 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/io.h"
 #include "journal/base/slice.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/temporary.h"
 #include "tools/cli/verbs.h"
 
 #include <annal/pack.h>
@@ -47,7 +49,7 @@ struct testing {
     const char *file;
     char *next;    /* rest of the text, from the line after the current one */
     unsigned line; /* number of the current line */
-    char directory[300];
+    char directory[PATH_MAX];
     annal_store *store;
     annal_index *index;
     int64_t now_us;
@@ -91,12 +93,9 @@ static void close_store(struct testing *t)
 
 static int open_store(struct testing *t)
 {
-    const char *parent = getenv("TMPDIR");
     const annal_store_options options = {.create = true, .no_keeper = true};
     annal_error err = {0};
-    snprintf(t->directory, sizeof t->directory, "%s/annal-test-XXXXXX",
-             parent != NULL && strlen(parent) < 250 ? parent : "/tmp");
-    if (mkdtemp(t->directory) == NULL) {
+    if (!temporary_directory("test", t->directory)) {
         t->directory[0] = '\0';
         return fail_storage("cannot create a temporary directory: %s", strerror(errno));
     }
@@ -282,7 +281,7 @@ static void add_pack(struct testing *t, const char *name)
     (void)mkdir(path.ptr, 0777);
     must_printf(&path, "/%s", base != NULL ? base + 1 : name);
     int fd = open(path.ptr, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 || write(fd, text.ptr, text.len) != (ssize_t)text.len)
+    if (fd < 0 || !annal__io_write_fd(fd, annal__buf_slice(&text)))
         report(t, "cannot write '%s': %s", path.ptr, strerror(errno));
     if (fd >= 0)
         close(fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs annal import bundle FILE (bundle.h, rule 5). */
 #include "journal/base/error.h"
+#include "journal/base/io.h"
 #include "journal/base/sha256.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/must.h"
@@ -105,19 +106,6 @@ static annal_status check_ratio(struct taking *taking)
                                 "of the bundle");
 }
 
-static annal_status write_all(struct taking *taking, int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t written = write(fd, bytes, len);
-        if (written <= 0)
-            return annal__fail_errno(taking->err, "import a bundle: cannot write a file below %s",
-                                     taking->staging.stage.ptr);
-        bytes += written;
-        len -= (size_t)written;
-    }
-    return ANNAL_OK;
-}
-
 static annal_status copy_file(struct taking *taking, int fd, uint64_t bytes, struct sha256 *sha256)
 {
     char piece[PIECE_BYTES];
@@ -131,7 +119,9 @@ static annal_status copy_file(struct taking *taking, int fd, uint64_t bytes, str
             break;
         bytes -= got;
         annal__sha256_add(sha256, piece, got);
-        status = write_all(taking, fd, piece, got);
+        if (!annal__io_write_fd(fd, (annal_slice){piece, got}))
+            status = annal__fail_errno(taking->err, "import a bundle: cannot write a file below %s",
+                                       taking->staging.stage.ptr);
         taking->bytes_done += got;
         progress_set(&taking->progress, taking->bytes_done, NULL);
     }

@@ -5,10 +5,10 @@
 #include "journal/base/json_halves.h"
 #include "tools/cli/command.h"
 #include "tools/cli/must.h"
+#include "tools/cli/temporary.h"
 #include "tools/export/parquet.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,31 +50,12 @@ static int fail_io(const char *what)
 
 /* ---- The file ---- */
 
-static int open_unnamed(const char *directory)
-{
-    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    /* name of a file that is unlinked at once, because the file system has no unnamed files */
-    char *name = NULL;
-    if (asprintf(&name, "%s/.annal-rows-XXXXXX", directory) < 0)
-        return -1;
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        (void)unlink(name);
-    free(name);
-    return fd;
-}
-
 int parquet_rows_new(const struct parquet *parquet, struct parquet_rows **out)
 {
     struct parquet_rows *rows = must_zalloc(sizeof *rows);
-    int fd = open_unnamed(parquet_directory(parquet));
-    rows->file = fd >= 0 ? fdopen(fd, "w+") : NULL;
+    rows->file = temporary_stream(parquet_directory(parquet));
     if (rows->file == NULL) {
         int exit_status = fail_io("create");
-        if (fd >= 0)
-            close(fd);
         annal__free(rows);
         return exit_status;
     }

@@ -8,6 +8,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/cli/must.h"
+#include "tools/cli/temporary.h"
 
 #include <annal/event.h>
 
@@ -187,7 +188,7 @@ static bool begins_with_lines(int fd)
 static annal_status map_copy(struct document *document, int fd, annal_error *err)
 {
     struct stat st;
-    FILE *copy = tmpfile();
+    FILE *copy = temporary_stream(NULL);
     char *bytes = must_realloc_array(NULL, COPY_BYTES, 1);
     annal_status status = ANNAL_OK;
     off_t at = 0;

@@ -4,6 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "tools/cli/must.h"
+#include "tools/cli/temporary.h"
 
 #include <annal/artifact.h>
 
@@ -43,7 +44,7 @@ static size_t find_end(struct long_strings *strings, annal_slice bytes, bool *ou
 
 static annal_status begin_string(struct long_strings *strings, size_t place, annal_error *err)
 {
-    if (strings->file == NULL && (strings->file = tmpfile()) == NULL)
+    if (strings->file == NULL && (strings->file = temporary_stream(NULL)) == NULL)
         return annal__fail_errno(err, "create a temporary file for a long string of the log");
     struct long_string *string = must_array_add(&strings->all, &strings->count, sizeof *string);
     *string = (struct long_string){.at = (uint64_t)ftello(strings->file)};

@@ -8,6 +8,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/cli/must.h"
+#include "tools/cli/temporary.h"
 #include "tools/import/archive.h"
 #include "tools/import/directory.h"
 #include "tools/import/document.h"
@@ -35,7 +36,7 @@ const char *source_container_name(enum container container)
 
 static annal_status begin_lines(FILE **out, annal_error *err)
 {
-    *out = tmpfile();
+    *out = temporary_stream(NULL);
     return *out != NULL
                ? ANNAL_OK
                : annal__fail_errno(err, "create a temporary file for the lines of the log");

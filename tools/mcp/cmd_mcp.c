@@ -12,6 +12,7 @@
 #include "tools/mcp/mcp.h"
 #include "tools/mcp/mcp_install.h"
 
+#include "journal/base/io.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
 
@@ -87,19 +88,6 @@ static int ask_cancelled(void *arg)
     return stdio->at_end || stdio->in.len > 2 * MCP_MESSAGE_BYTES ? -1 : 0;
 }
 
-static bool write_out(annal_slice bytes)
-{
-    while (bytes.len > 0) {
-        ssize_t wrote = write(STDOUT_FILENO, bytes.ptr, bytes.len);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return false;
-        bytes = (annal_slice){bytes.ptr + wrote, bytes.len - (size_t)wrote};
-    }
-    return true;
-}
-
 /* Answer the message, or a line that is too long. Returns false if the client has gone. */
 static bool answer(struct stdio *stdio, bool is_too_long)
 {
@@ -110,7 +98,7 @@ static bool answer(struct stdio *stdio, bool is_too_long)
         (void)mcp_rpc_answer(&stdio->mcp, message, &out);
     if (out.buf.len > 0 && !out.failed && !is_cancelled(stdio)) {
         mcp_text_put(&out, "\n");
-        good = write_out(annal__buf_slice(&out.buf));
+        good = annal__io_write_fd(STDOUT_FILENO, annal__buf_slice(&out.buf));
     }
     annal__buf_done(&out.buf);
     return good;

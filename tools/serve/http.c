@@ -4,6 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/io.h"
 
 #include <errno.h>
 #include <loaded/mhd.h>
@@ -422,20 +423,6 @@ static enum MHD_Result send_answer(struct request *request)
     return queued;
 }
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t wrote = write(fd, bytes, len);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return false;
-        bytes += wrote;
-        len -= (size_t)wrote;
-    }
-    return true;
-}
-
 /* Append received bytes to the body. All of them are consumed, because MHD would pass the others
  * again. */
 static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
@@ -450,7 +437,8 @@ static enum MHD_Result take_body(struct request *request, const char *bytes, siz
     if (request->body_bytes > request->body_limit) {
         request->body_refused = 413;
     } else if (request->body_fd >= 0) {
-        request->body_refused = write_all(request->body_fd, bytes, count) ? 0 : 507;
+        request->body_refused =
+            annal__io_write_fd(request->body_fd, (annal_slice){bytes, count}) ? 0 : 507;
     } else {
         size_t of_all = atomic_fetch_add(&request->http->body_bytes, count) + count;
         request->body_counted += count;

@@ -7,6 +7,7 @@
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/out.h"
+#include "tools/cli/spawn.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/whole_file.h"
 #include "tools/serve/listen.h"
@@ -19,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,21 +240,11 @@ static bool write_open_page(struct server *server, const char *url)
 /* Start the browser, with default signal handling. The process may run as long as the browser. */
 static void start_browser(struct server *server, const char *url)
 {
-    char *const words[] = {(char *)(uintptr_t) "xdg-open", (char *)(uintptr_t)url, NULL};
-    posix_spawnattr_t attributes;
-    sigset_t none, piped;
-    sigemptyset(&none);
-    sigemptyset(&piped);
-    sigaddset(&piped, SIGPIPE);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &piped);
-    if (posix_spawnp(&server->opener, words[0], NULL, &attributes, words, environ) != 0) {
+    const char *const words[] = {"xdg-open", url, NULL};
+    if (spawn_start(&server->opener, words[0], NULL, words, NULL) != 0) {
         server->opener = 0;
         say("serve: cannot start xdg-open: open the address in a browser yourself");
     }
-    posix_spawnattr_destroy(&attributes);
 }
 
 /* Print the addresses of the server. The token is printed to a terminal, or if it is not in a file;

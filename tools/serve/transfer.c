@@ -17,6 +17,7 @@
 #include "tools/cli/child.h"
 #include "tools/cli/outside.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/temporary.h"
 #include "tools/export/bundle.h"
 #include "tools/serve/serve.h"
 
@@ -25,7 +26,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -38,19 +38,6 @@
 #define REPORT_MAX ((size_t)16 << 20)
 
 /* ---- Downloads ---- */
-
-/* Create a directory for one file. The file and the directory are removed as soon as the file is
- * open. */
-static annal_status make_place(char path[PATH_BYTES], annal_error *err)
-{
-    const char *above = getenv("TMPDIR");
-    snprintf(path, PATH_BYTES, "%s/annal-serve-XXXXXX",
-             above == NULL || *above == '\0' ? "/tmp" : above);
-    return mkdtemp(path) == NULL
-               ? annal__fail_errno(err, "cannot create the temporary directory '%s' for a bundle",
-                                   path)
-               : ANNAL_OK;
-}
 
 static annal_status open_bundle(const char *path, struct request *request,
                                 char etag[SHA256_TEXT_BYTES], annal_error *err)
@@ -66,16 +53,16 @@ static annal_status open_bundle(const char *path, struct request *request,
 static annal_status make_bundle(struct serve *serve, struct request *request,
                                 char etag[SHA256_TEXT_BYTES], annal_error *err)
 {
-    char place[PATH_BYTES], path[PATH_BYTES + 16], session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char place[PATH_MAX], path[PATH_MAX + 16], session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct buf ignored = {.limit = 4096};
     snprintf(session, sizeof session, "%.*s", ANNAL_FMT(request->id));
-    annal_status status = make_place(place, err);
-    if (status < 0)
-        return status;
+    if (!temporary_directory("serve", place))
+        return annal__fail_errno(err, "cannot create a temporary directory for a bundle");
     snprintf(path, sizeof path, "%s/bundle", place);
     const char *const words[] = {"export", "--format", "bundle", "--to", path, "--", session, NULL};
-    status = child_run(annal_store_path(serve->store), words,
-                       &(struct child_options){.socket = http_socket(request)}, &ignored, err);
+    annal_status status =
+        child_run(annal_store_path(serve->store), words,
+                  &(struct child_options){.socket = http_socket(request)}, &ignored, err);
     if (status >= 0)
         status = open_bundle(path, request, etag, err);
     (void)unlink(path);
@@ -247,9 +234,8 @@ void transfer_admit(struct serve *serve, struct request *request)
                      "upload must be a name of 1 to 200 characters from A-Z a-z 0-9 . _ -");
         return;
     }
-    request->body_fd =
-        name != NULL ? open_upload(serve, request, name, from)
-                     : open(annal_store_path(serve->store), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    request->body_fd = name != NULL ? open_upload(serve, request, name, from)
+                                    : temporary_file(annal_store_path(serve->store));
     if (request->body_fd < 0)
         answer_error(request, 507, "io", "the store cannot save the upload: %s", strerror(errno));
     else if (request->status == 0 && total > from && total - from > store_free_bytes(serve->store))

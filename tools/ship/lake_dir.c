@@ -9,6 +9,7 @@
 #include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/base/io.h"
+#include "tools/cli/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,21 +65,8 @@ void lake_fd_path(char path[FD_PATH_BYTES], int fd)
 
 annal_status lake_unnamed(int *out_fd, annal_error *err)
 {
-    char path[PATH_BYTES];
-    const char *directory = getenv("TMPDIR");
-    uint64_t chance = 0;
-    directory = directory != NULL && directory[0] != '\0' ? directory : "/tmp";
-    *out_fd = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-    if (*out_fd >= 0)
-        return ANNAL_OK;
-    if (getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail_errno(err, "ship: cannot choose a name for a temporary file");
-    snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64, directory, chance);
-    *out_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (*out_fd < 0)
-        return annal__fail_errno(err, "ship: cannot create the temporary file '%s'", path);
-    (void)unlink(path);
-    return ANNAL_OK;
+    *out_fd = temporary_file(NULL);
+    return *out_fd >= 0 ? ANNAL_OK : annal__fail_errno(err, "ship: cannot create a temporary file");
 }
 
 /* ---- Opening ---- */

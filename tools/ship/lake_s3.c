@@ -17,12 +17,12 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/io.h"
 #include "journal/base/sha256.h"
 #include "tools/ship/curl_handle.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,18 +436,10 @@ struct copy {
 static annal_status add_to_copy(void *arg, const void *bytes, size_t len)
 {
     struct copy *copy = arg;
-    const char *from = bytes;
     if (len > copy->left)
         return ANNAL_ERR_LIMIT;
     copy->left -= len;
-    while (len > 0) {
-        ssize_t written = write(copy->fd, from, len);
-        if (written <= 0)
-            return ANNAL_ERR_IO;
-        from += written;
-        len -= (size_t)written;
-    }
-    return ANNAL_OK;
+    return annal__io_write_fd(copy->fd, (annal_slice){bytes, len}) ? ANNAL_OK : ANNAL_ERR_IO;
 }
 
 static annal_status s3_fetch(struct lake_files *files, const char *name, uint64_t most, int *out_fd,

@@ -21,6 +21,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
+#include "tools/cli/temporary.h"
 #include "tools/export/staging.h"
 #include "tools/ship/remote.h"
 #include "tools/ship/ship.h"
@@ -29,7 +30,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,17 +52,14 @@ struct push {
 /* Write the bundle of the session to an unnamed file. Returns 0 or an exit status. */
 static int make_bundle(annal_store *store, struct push *push, annal_error *err)
 {
-    char path[PATH_MAX], hash[SHA256_TEXT_BYTES];
-    const char *place = getenv("TMPDIR");
+    char path[PATH_MAX + 16], hash[SHA256_TEXT_BYTES];
     struct session_name name = {.bytes = push->info.bytes};
     const struct session_list list = {.names = &name, .count = 1, .bytes = name.bytes};
     struct target target;
     struct stat file;
     memcpy(name.id, push->info.session, sizeof name.id);
-    snprintf(path, sizeof path, "%s/annal-push-XXXXXX",
-             place == NULL || *place == '\0' ? "/tmp" : place);
-    if (mkdtemp(path) == NULL)
-        return fail_storage("push: create the temporary directory %s: %s", path, strerror(errno));
+    if (!temporary_directory("push", path))
+        return fail_storage("push: create a temporary directory: %s", strerror(errno));
     char *end = path + strlen(path);
     snprintf(end, 10, "/bundle");
     int exit_status = target_begin(&target, path);

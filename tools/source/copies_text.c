@@ -6,6 +6,7 @@
 #include "journal/base/hash.h"
 #include "tools/cli/must.h"
 #include "tools/cli/places.h"
+#include "tools/cli/temporary.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 static annal_status begin_file(FILE **inout, annal_error *err)
 {
     if (*inout == NULL)
-        *inout = tmpfile();
+        *inout = temporary_stream(NULL);
     else
         rewind(*inout);
     return *inout != NULL && ftruncate(fileno(*inout), 0) == 0
