@@ -154,9 +154,13 @@ static annal_status number_repeated(annal_import *import, char hash[HASH_NUMBERE
     return code == SQLITE_ROW ? ANNAL_OK : annal__import_fail(import, err, "importer");
 }
 
+/* What a row of the table lines has besides its number and hash; all but one are empty. */
+struct content {
+    annal_slice json, unreadable, text;
+};
+
 static annal_status insert_row(annal_import *import, struct batch *batch, uint64_t number,
-                               const char *hash, annal_slice json, annal_slice unreadable,
-                               annal_error *err)
+                               const char *hash, struct content content, annal_error *err)
 {
     sqlite3_stmt *insert = import->insert;
     struct row *row = annal__array_add(&batch->rows, &batch->count, sizeof *row);
@@ -166,15 +170,16 @@ static annal_status insert_row(annal_import *import, struct batch *batch, uint64
     sqlite3_bind_int64(insert, 1, (sqlite3_int64)batch->count);
     sqlite3_bind_int64(insert, 2, (sqlite3_int64)number);
     sqlite3_bind_text(insert, 3, hash, -1, SQLITE_STATIC);
-    sqlite3_bind_text64(insert, 4, json.ptr, json.len, SQLITE_STATIC, SQLITE_UTF8);
-    sqlite3_bind_text64(insert, 5, unreadable.ptr, unreadable.len, SQLITE_STATIC, SQLITE_UTF8);
+    const annal_slice *all[] = {&content.json, &content.unreadable, &content.text};
+    for (int i = 0; i < 3; i++)
+        sqlite3_bind_text64(insert, 4 + i, all[i]->ptr, all[i]->len, SQLITE_STATIC, SQLITE_UTF8);
     int code = sqlite3_step(insert);
     sqlite3_reset(insert);
     sqlite3_clear_bindings(insert);
     if (code == SQLITE_DONE)
         return ANNAL_OK;
     annal_status status = annal__import_fail(import, err, "importer, a trigger on lines");
-    return code == SQLITE_ERROR && json.ptr != NULL ? ANNAL_ERR_REFUSED : status;
+    return code == SQLITE_ERROR && content.json.ptr != NULL ? ANNAL_ERR_REFUSED : status;
 }
 
 static annal_status insert_unreadable(annal_import *import, struct batch *batch,
@@ -191,8 +196,8 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
     annal_status status = annal__import_hold(&import->scratch, line, reason);
     if (status < 0)
         return annal__fail(err, status, "line %" PRIu64 ": cannot store the line", line->number);
-    return insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
-                      annal__buf_slice(&import->scratch), err);
+    return insert_row(import, batch, line->number, hash,
+                      (struct content){.unreadable = annal__buf_slice(&import->scratch)}, err);
 }
 
 /*
@@ -341,7 +346,7 @@ void annal__import_batch_done(annal_import *import, struct batch *batch)
     annal__free(batch->rows);
 }
 
-/* Replace each byte that is not UTF-8 by U+FFFD. An empty *out: the result is not JSON. */
+/* Replace each byte that is not UTF-8, and each zero byte, by U+FFFD. */
 static annal_status mend_utf8(struct batch *batch, annal_slice bytes, annal_slice *out,
                               annal_error *err)
 {
@@ -352,7 +357,7 @@ static annal_status mend_utf8(struct batch *batch, annal_slice bytes, annal_slic
     if (mended != NULL)
         *mended = (struct buf){0};
     while (at < end && status >= 0) {
-        size_t len = *at < 0x80 ? 1 : annal__json_utf8_length(at, end);
+        size_t len = *at < 0x80 ? *at != 0 : annal__json_utf8_length(at, end);
         at += len;
         if (len > 0)
             continue;
@@ -365,10 +370,32 @@ static annal_status mend_utf8(struct batch *batch, annal_slice bytes, annal_slic
         status = annal__buf_append(mended, (const char *)from, (size_t)(end - from));
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-    if (annal__json_check(annal__buf_slice(mended), ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL) ==
-        JSON_VALID)
-        *out = annal__buf_slice(mended);
+    *out = annal__buf_slice(mended);
     return ANNAL_OK;
+}
+
+/* Insert a line of a text. A line with zero bytes or without UTF-8 is inserted as it is, too. */
+static annal_status insert_text(annal_import *import, struct batch *batch, annal_import_line line,
+                                annal_error *err)
+{
+    char hash[HASH_NUMBERED_BYTES];
+    bool known = false;
+    annal_slice text = line.bytes;
+    bool whole = annal__json_is_utf8(text) && memchr(text.ptr, 0, text.len) == NULL;
+    annal__import_hash(text, 0, hash);
+    annal_status status = remember(import, hash, &known, err);
+    if (status >= 0 && known)
+        status = number_repeated(import, hash, err);
+    count_imported(import, line.number);
+    if (status >= 0 && !whole)
+        status = insert_torn(import, batch, &line, "not text in UTF-8", err);
+    if (status >= 0 && !whole)
+        status = mend_utf8(batch, text, &text, err);
+    return status < 0
+               ? status
+               : insert_row(import, batch, line.number, hash,
+                            (struct content){.text = {text.len > 0 ? text.ptr : "", text.len}},
+                            err);
 }
 
 /* Insert a line as it is, and the same line without the bytes that are not UTF-8. */
@@ -417,7 +444,7 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
     if (fault == JSON_VALID) {
         annal__import_json_line(import->json, batch->count + 1, line.bytes);
         status =
-            insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0}, err);
+            insert_row(import, batch, line.number, hash, (struct content){.json = line.bytes}, err);
         if (status != ANNAL_ERR_REFUSED)
             return status;
         /* insert the line below as one that cannot be read: import_run.c, rule (6) */
@@ -426,7 +453,8 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
     if (fault == JSON_UTF8 && line.bytes.len <= ANNAL_IMPORT_PIECE_BYTES) {
         annal_slice mended = {0};
         status = mend_utf8(batch, line.bytes, &mended, err);
-        if (status >= 0 && mended.len > 0)
+        if (status >= 0 &&
+            annal__json_check(mended, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL) == JSON_VALID)
             return insert_mended(import, batch, line, mended, reason, err);
         if (status < 0)
             return status;
@@ -441,6 +469,8 @@ annal_status annal__import_insert(annal_import *import, struct batch *batch,
                                   const annal_import_line *line, annal_error *err)
 {
     char reason[64];
+    if (line->part == 0 && import->text)
+        return insert_text(import, batch, *line, err);
     if (line->part == 0)
         return insert_whole(import, batch, *line, err);
     count_imported(import, line->number);

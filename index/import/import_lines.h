@@ -54,6 +54,7 @@ struct annal_import {
     bool repeats;
     struct buf repeated; /* the lines of this section: texts in the lines that may be repeated */
     char last_with[REPEATED_MAX][HASH_TEXT_BYTES]; /* hash of the last line with each of them */
+    bool text;   /* whether lines are passed as text: the importer has the section "-- text" */
     bool single; /* whether the import can be used for one log only */
     struct {
         const char *sql; /* text of the importer; its address identifies the importer */

@@ -13,6 +13,7 @@
  * (3) What the append would refuse never reaches an importer as JSON: a line that is not one JSON
  *     value, or so deep that wrapping it would exceed the depth limit, is passed as text.
  * (4) A line that yielded no event is an error: a corrected importer must not lose lines silently.
+ *     A line of a text may be a part of an event that a later line completes.
  * (5) What was appended after a power cut follows the zero bytes that the power cut left, on the
  *     same line: the zeros are one row, and the value after them is another. A torn record is a row
  *     of its own, and so is a complete record that follows it on its line, and what follows a
@@ -156,7 +157,7 @@ static const char ours[] =
     "CREATE TABLE source (kind TEXT, file TEXT, stem TEXT, container TEXT);"
     "CREATE TABLE options (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
     "CREATE TABLE lines (row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, json TEXT, unreadable "
-    "TEXT);"
+    "TEXT, text TEXT);"
     "CREATE TABLE recorded (n INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, "
     "PRIMARY KEY (session, id)) WITHOUT ROWID;"
     "CREATE TABLE _seen (hash TEXT PRIMARY KEY, times INTEGER DEFAULT 1) WITHOUT ROWID;";
@@ -259,7 +260,7 @@ static annal_status prepare_ours(annal_import *import, annal_error *err)
         sqlite3_stmt **out;
         const char *sql;
     } all[] = {
-        {&import->insert, "INSERT INTO lines VALUES (?, ?, ?, ?, ?)"},
+        {&import->insert, "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)"},
         {&import->clear, "DELETE FROM lines"},
         {&import->remember, "INSERT OR IGNORE INTO _seen (hash) VALUES (?)"},
         {&import->repeat, "UPDATE _seen SET times = times + 1 WHERE hash = ? RETURNING times"},
@@ -335,6 +336,7 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     if (status >= 0) {
         annal_slice repeats = annal__import_section(sql, "-- repeats", &(size_t){0});
         import->repeats = repeats.ptr != NULL;
+        import->text = annal__import_section(sql, "-- text", &(size_t){0}).ptr != NULL;
         status = annal__buf_append_slice(&import->repeated, annal__json_trim(repeats));
     }
     if (status >= 0) {
@@ -540,7 +542,7 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
         status = give_events(import, import->statements[i], &batch, fn, arg, err);
         sqlite3_reset(import->statements[i]);
     }
-    if (status >= 0)
+    if (status >= 0 && !import->text)
         status = check_every_line_gave(&batch, err);
     annal__import_batch_done(import, &batch);
     /* after a failure no line may be inserted again: it would count as a duplicate of itself */
@@ -604,8 +606,8 @@ static annal_status ask_how_sure(annal_import *import, annal_slice sql, int *out
     return status;
 }
 
-static annal_status begin_detecting(annal_import **spare, const annal_import_source *source,
-                                    annal_error *err)
+static annal_status begin_detecting(annal_import **spare, annal_slice sql,
+                                    const annal_import_source *source, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (*spare == NULL)
@@ -618,6 +620,7 @@ static annal_status begin_detecting(annal_import **spare, const annal_import_sou
     if (status >= 0) {
         annal__import_json_begin((*spare)->json);
         (*spare)->may_repeat = may_repeat(source);
+        (*spare)->text = annal__import_section(sql, "-- text", &(size_t){0}).ptr != NULL;
     }
     return status;
 }
@@ -630,7 +633,7 @@ annal_status annal__import_detect(annal_import **spare, annal_slice sql,
     *out_sure = 0;
     if (count == 0)
         return ANNAL_OK;
-    annal_status status = begin_detecting(spare, source, err);
+    annal_status status = begin_detecting(spare, sql, source, err);
     for (size_t i = 0; i < count && status >= 0; i++)
         status = annal__import_insert(*spare, &batch, &lines[i], err);
     if (status >= 0)

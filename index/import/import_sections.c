@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static const char *const marks[] = {"-- detect",  "-- tables", "-- rows",  "-- copies",
-                                    "-- repeats", "-- once",   "-- batch", "-- end"};
+static const char *const marks[] = {"-- detect", "-- tables", "-- rows",  "-- copies", "-- repeats",
+                                    "-- text",   "-- once",   "-- batch", "-- end"};
 
 static bool is_mark(annal_slice line, const char *mark)
 {

@@ -11,7 +11,7 @@
  *     reading a log; nothing depends on it.)
  * (3) A last line without a line break may be incomplete. It is imported if it is a whole JSON
  *     object or array, which no further byte can turn into another; otherwise it waits, as
- *     unfinished.
+ *     unfinished. In a log that is text, it always waits.
  * (4) Every byte of a large file is written once: events are written to their journals at level os.
  *     They are made durable at the end of the file, before anything is reported, and every
  *     SYNC_BYTES. Several small files may be made durable together: then nothing is reported, noted
@@ -192,7 +192,9 @@ static annal_status take_last(struct import_job *job, annal_error *err)
         job->number++;
         return ANNAL_OK;
     }
-    if (is_blank(rest) || (closed && annal__json_check(rest, JSON_DEPTH_MAX, NULL) == JSON_VALID)) {
+    if (!importer_reads_text(job->text) &&
+        (is_blank(rest) ||
+         (closed && annal__json_check(rest, JSON_DEPTH_MAX, NULL) == JSON_VALID))) {
         annal_status status = end_line(job, rest, err);
         return status < 0 ? status : feed(job, err);
     }

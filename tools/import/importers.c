@@ -48,12 +48,22 @@ static bool is_section(annal_slice line)
     return false;
 }
 
-bool importer_detects(const struct importer *importer)
+static bool has_line(annal_slice sql, const char *text)
 {
-    for (annal_slice rest = importer->sql; rest.len > 0;)
-        if (annal__slice_is(next_line(&rest), "-- detect"))
+    while (sql.len > 0)
+        if (annal__slice_is(next_line(&sql), text))
             return true;
     return false;
+}
+
+bool importer_detects(const struct importer *importer)
+{
+    return has_line(importer->sql, "-- detect");
+}
+
+bool importer_reads_text(annal_slice sql)
+{
+    return has_line(sql, "-- text");
 }
 
 /* Return the position of the first word in the directive's next line after `from`; 0: no further

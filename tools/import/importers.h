@@ -31,6 +31,9 @@ bool importer_find(const char *kind, struct importer *out_importer);
 /* Return whether the importer has a section "-- detect". */
 bool importer_detects(const struct importer *importer);
 
+/* Return whether the logs of an importer are text: it has the section "-- text". */
+bool importer_reads_text(annal_slice sql);
+
 /*
  * Return the next word of a directive such as "-- files: *.jsonl *.json", which may have several
  * lines. Set *at to 0 before the first call. The result is empty at the end. Only directives before

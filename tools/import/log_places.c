@@ -75,21 +75,47 @@ static bool variable_of(annal_slice place, char name[64])
     return true;
 }
 
-/* Write the pattern of a place; empty if its variable is not set. variables: whether to expand
- * $VAR. */
+/* Return the root of the git repository in which the command runs, else the directory in which it
+ * runs; NULL if that is unknown. The caller frees it. */
+static char *project(void)
+{
+    struct stat st;
+    struct buf git = {0};
+    char *root = getcwd(NULL, 0);
+    size_t len = root != NULL ? strlen(root) : 0;
+    bool found = false;
+    while (len > 0 && !found) {
+        annal__buf_clear(&git);
+        must_printf(&git, "%.*s/.git", (int)len, root);
+        found = stat(must_cstr(&git), &st) == 0;
+        if (found)
+            root[len] = '\0';
+        while (len > 0 && root[--len] != '/')
+            continue;
+    }
+    annal__buf_done(&git);
+    return root;
+}
+
+/* Write the pattern of a place; empty if its variable is not set. variables: whether to expand $VAR
+ * and the current directory. */
 static void expand(annal_slice place, const char *home, bool variables, struct buf *out)
 {
     char name[64];
     const char *slash = memchr(place.ptr, '/', place.len), *base = home;
     size_t len = slash != NULL ? (size_t)(slash - place.ptr) : place.len;
+    char *here = variables && place.ptr[0] == '.' ? project() : NULL;
     annal__buf_clear(out);
     if (variable_of(place, name))
         base = variables ? getenv(name) : NULL;
+    else if (place.ptr[0] == '.')
+        base = here;
     /* a variable that is not set, or a relative directory, which agents ignore, too */
-    if (base == NULL || base[0] != '/')
-        return;
-    append_plain(out, base);
-    must_append(out, place.ptr + len, place.len - len);
+    if (base != NULL && base[0] == '/') {
+        append_plain(out, base);
+        must_append(out, place.ptr + len, place.len - len);
+    }
+    free(here); /* of getcwd(3) */
 }
 
 static void add_matches(struct log_places *places, const struct importer *importer,

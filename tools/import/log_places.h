@@ -6,6 +6,8 @@
  *
  *   ~/NAME     below the home directory
  *   $VAR/NAME  below the directory in an environment variable; ignored if it is not set
+ *   ./NAME     in the root of the git repository in which the command runs, else in the directory
+ *              in which it runs
  *
  * NAME may contain the wildcards of a shell.
  */

@@ -19,12 +19,12 @@
  *       further options of the caller; the names are the importer's own. annal import gives
  *       ":directory", the name of the directory of the log, ":path", its path from the root, and
  *       ":whole" for a document or a database that could be read to its end
- *   lines(row, n, hash, json, unreadable)
+ *   lines(row, n, hash, json, unreadable, text)
  *       the lines of the batch. row: 1, 2, …; n: number of the line in its file; hash: hash of its
  *       bytes, 32 hex digits; json: the line, if it is one JSON value, else NULL; unreadable: NULL,
  *       or for a line that is not JSON an object that wraps it: {"reason", "text", "base64" or
  *       "zero_bytes"[, "part"]}. Zero bytes before a value, as a power cut leaves them, are a row
- *       of their own
+ *       of their own. text: the line, with a section "-- text"
  *   session_id(text)
  *       text if it is a valid session id, else an id derived from text
  *   time_us(text)
@@ -76,6 +76,11 @@
  * hash of the second is HASH.2. If the section has lines, at most 8, a repeated line arrives only
  * if it has at most 4 KiB and contains the text of one of them, and the last line with this text
  * had other bytes. Each line in the table lines must yield an event.
+ *
+ * A section "-- text", which is empty, is for logs that are text: every line arrives in the column
+ * text, also a blank one, and hash as with "-- repeats". A line may be a part of an event that a
+ * later line completes; "-- end" returns the last. Bytes that are not UTF-8, and zero bytes, are
+ * U+FFFD in text, and such a line arrives as it is in a row before, in unreadable.
  *
  * annal import runs "-- end", which is optional, at the end of the log, for events that only the
  * end shows, such as the end of the last turn: its statements return events, as statements of the

@@ -35,6 +35,7 @@ PLACES = [
     ("mini-swe-agent", ".traj.json", ".config/mini-swe-agent/{}"),
     ("inspect", ".json", "inspect-logs/{}"),
     ("inspect", ".eval", "inspect-logs/{}"),
+    ("aider", ".md", ".{}"),
     ("opencode", "opencode.db.sql", ".local/share/opencode/opencode.db"),
     ("goose", "sessions.db.sql", ".local/share/goose/sessions/sessions.db"),
     ("crush", "crush.db.sql", ".crush/crush.db"),

@@ -267,6 +267,37 @@ START_TEST(a_whole_last_line_without_a_line_break_is_imported_at_the_end)
 }
 END_TEST
 
+START_TEST(an_answer_in_a_text_becomes_a_message_once_its_last_line_is_written)
+{
+    static const char log[] = "logs/.aider.chat.history.md";
+    begin("aider");
+    put(log, "w", "\n# aider chat started at 2026-03-02 09:14:06\n\n\n#### When?  \n\nAt fi");
+    wait_events(3); /* the session, the turn, the words of the user */
+    put(log, "a", "ve,\n\n");
+    ck_assert_ptr_null(next_object(NOT_MS / 3));
+    put(log, "a", "#### and\nat six.\n\n> Tokens: 8 sent, 5 received.  \n");
+    wait_events(1);
+    put(log, "a", "\n# aider chat started at 2026-03-02 10:00:00\n\n> Aider v0.86.2  \n> Mod");
+    wait_events(3); /* the note, the tokens, the end of the turn */
+    stop(SIGINT);
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT session_id, data ->> '$.content' FROM events WHERE type = 'message.added'");
+    ck_assert_ptr_nonnull(strstr(cli.out, "aider-2026-03-02-091406,When?\r\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"At five,\n\n#### and\nat six.\"\r\n"));
+    CLI(&cli, NULL, "import", "aider", tmpdir_path(&cli.dir, "logs"), "--recheck");
+    ck_assert_ptr_nonnull(strstr(cli.out, " 0 events added"));
+    DONE(&cli, "source", "restore", "aider-2026-03-02-091406", "--to",
+         tmpdir_path(&cli.dir, "copy.md"));
+    size_t len, copied;
+    char *bytes = file_read(tmpdir_path(&cli.dir, log), &len);
+    char *copy = file_read(tmpdir_path(&cli.dir, "copy.md"), &copied);
+    ck_assert_mem_eq(copy, bytes, len);
+    ck_assert_uint_eq(copied, len);
+    free(bytes);
+    free(copy);
+}
+END_TEST
+
 /* ---- Files that appear, disappear and change ---- */
 
 START_TEST(new_logs_are_followed_also_in_new_directories)
@@ -789,6 +820,7 @@ Suite *suite_follow(void)
     tcase_add_test(tc, a_line_is_durable_less_than_a_second_after_it_was_written);
     tcase_add_test(tc, half_a_line_waits_for_its_rest);
     tcase_add_test(tc, a_whole_last_line_without_a_line_break_is_imported_at_the_end);
+    tcase_add_test(tc, an_answer_in_a_text_becomes_a_message_once_its_last_line_is_written);
     tcase_add_test(tc, new_logs_are_followed_also_in_new_directories);
     tcase_add_test(tc, a_log_that_is_cut_short_is_read_from_its_beginning);
     tcase_add_test(tc, an_overwritten_log_is_recognized_by_its_bytes);

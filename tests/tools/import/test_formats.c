@@ -21,6 +21,9 @@ static const struct log {
     int input_tokens, output_tokens, cached_tokens;
     const char *types; /* number of events of each type that begins with m, t or i */
 } logs[] = {
+    {"aider", "aider.chat.history.md", "lines", 77, 43, 14900, 1167, 500,
+     "import.record 9, message.added 10, tool.called 3, tool.failed 1, tool.returned 2, "
+     "turn.cancelled 1, turn.completed 4, turn.failed 1, turn.started 6"},
     {"pi", "2026-03-02_tides.jsonl", "lines", 10, 17, 725, 17, 660,
      "import.unreadable 1, message.added 4, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 1, turn.started 2"},

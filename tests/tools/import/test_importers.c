@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const kinds[] = {"claude-code", "codex"};
-#define KINDS 2
+static const char *const kinds[] = {"claude-code", "codex", "aider"};
+#define KINDS       2 /* kinds of JSON lines */
+#define KINDS_LINES 3 /* also of lines of text */
 
 static const char *base_name(const char *path)
 {
@@ -685,8 +686,9 @@ Suite *suite_importers(void)
 {
     Suite *suite = suite_create("importers");
     TCase *every = suite_case(suite, "every log", NULL, NULL);
-    tcase_add_loop_test(every, the_size_of_a_batch_changes_no_event, 0, KINDS);
-    tcase_add_loop_test(every, events_of_the_first_lines_stay_when_more_lines_arrive, 0, KINDS);
+    tcase_add_loop_test(every, the_size_of_a_batch_changes_no_event, 0, KINDS_LINES);
+    tcase_add_loop_test(every, events_of_the_first_lines_stay_when_more_lines_arrive, 0,
+                        KINDS_LINES);
     tcase_add_loop_test(every, every_line_is_skipped_or_its_events_hold_all_its_values, 0, KINDS);
     tcase_add_loop_test(every, an_import_counts_the_same_tokens_as_jq, 0, KINDS);
     tcase_add_loop_test(
