@@ -12,7 +12,7 @@ node=$dev/node_modules/node-$version/bin/node
 
 rm -rf "$dev/tests"
 cp -r bindings/node/tests "$dev/tests"
-cp bindings/node/README.md bindings/python/tests/names.tsv bindings/python/tests/meaning.json docs/node.md docs/node-frameworks.md "$dev/tests/"
+cp bindings/node/README.md bindings/python/tests/names.tsv bindings/python/tests/steps.tsv bindings/python/tests/meaning.json docs/node.md docs/node-frameworks.md "$dev/tests/"
 cd "$dev"
 export LIBANNAL_TARBALL="$PWD/../dist" TMPDIR="${TMPDIR:-/tmp}"
 PATH=$(dirname "$node"):$PATH

@@ -540,6 +540,24 @@ static void ck_recovery(struct life *life, annal_index *index)
     ck_fault(status < 0 || seq >= 9, "recovery is at %" PRIu64, seq);
 }
 
+/* A step is done once, whatever failed before. */
+static void ck_step(struct life *life, annal_index *index)
+{
+    annal_steps *steps = NULL;
+    annal_step_answer answer = {.is_failed = false};
+    annal_error err = {0};
+    const annal_slice key = ANNAL_SLICE("k");
+    annal_status status = annal_steps_open(index, ANNAL_SLICE("j"), key, &steps, &err);
+    if (status >= 0)
+        status = annal_step_begin(steps, key, &answer, &err);
+    if (status == ANNAL_OK)
+        status = annal_step_complete(steps, key, ANNAL_SLICE("1"), &answer, &err);
+    ck_failure(life, status, &err, "a step");
+    ck_fault(status < 0 || (answer.result.len == 1 && answer.result.ptr[0] == '1'),
+             "the step has another result");
+    annal_steps_close(steps);
+}
+
 /* From the state at event 3 to that at event 9. */
 static void ck_diff(struct life *life, annal_index *index)
 {
@@ -628,6 +646,7 @@ static void live_replay(struct life *life)
         ck_replay(life, index);
         ck_travel(life, index);
         ck_recovery(life, index);
+        ck_step(life, index);
         ck_diff(life, index);
         ck_reduce(life, index);
     }
@@ -645,6 +664,7 @@ static void prove_replay(struct life *life)
     ck_replay(life, index);
     ck_travel(life, index);
     ck_recovery(life, index);
+    ck_step(life, index);
     ck_reduce(life, index);
     annal_index_close(index);
     close_store(life);

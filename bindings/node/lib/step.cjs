@@ -83,7 +83,7 @@ class Steps {
       await this.#read();
       if (this.#last !== this.owner) {
         this.isLost = true;
-        throw new Conflict(`session '${this.#session.id}' was resumed by another process: this run cannot go on`);
+        throw new Conflict(`session '${this.#session.id}' was resumed by another process: this run cannot continue`);
       }
       if (this.#ended.has(callId)) return;
       const called = this.#called.get(callId);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs and steps: docs/steps.md, rule by rule.
 import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as annal from 'libannal';
@@ -34,6 +35,60 @@ test('a session has steps, and its steps have one owner', async (t) => {
   assert.equal(await other.step('step 1', () => 7), 1);
   await assert.rejects(one.step('step 3', () => 3), /resumed by another/);
   assert.equal(await one.step('step 2', () => 7), 2); // what is recorded needs no owner
+});
+
+/** The work of a line of steps.tsv. */
+function work(does) {
+  const [, verb, rest] = /^(\S*) ?(.*)$/.exec(does);
+  if (verb === 'returns') return JSON.parse(rest);
+  const [, kind, message] = /^(\S*) (.*)$/.exec(rest);
+  throw Object.assign(new Error(message), { name: kind });
+}
+
+async function answer(ended) {
+  try {
+    return JSON.stringify(await ended);
+  } catch (error) {
+    if (error instanceof annal.Conflict || error instanceof annal.Invalid) return error.name.toLowerCase();
+    return `failed ${error.kind ?? error.name} ${error.message}`;
+  }
+}
+
+test('the shared examples hold', async (t) => {
+  const store = await openStore(t);
+  const lines = (await fs.readFile(new URL('steps.tsv', import.meta.url), 'utf8')).trimEnd().split('\n');
+  let cases = 0;
+  let [id, session, started, seq] = [];
+  for (const line of lines) {
+    const [action, key, does, wanted = '', ...events] = line.split('\t');
+    if (action === 'case') [id, started, seq] = [`case-${(cases += 1)}`, new Map(), 0];
+    if (action === 'open') session = store.session(id);
+    if (!['step', 'start', 'end'].includes(action)) continue;
+    let found = '';
+    if (action === 'step') {
+      found = await answer(session.step(key, () => work(does)));
+    } else if (action === 'end') {
+      const { end, ended } = started.get(key);
+      end(does);
+      found = await answer(ended);
+    } else {
+      let end;
+      const does = new Promise((resolve) => (end = resolve));
+      found = await new Promise((resolve) => {
+        const ended = session.step(key, () => (started.set(key, { end, ended }), resolve(''), does.then(work)));
+        ended.catch((error) => resolve(error.name.toLowerCase()));
+      });
+    }
+    assert.equal(found, wanted, line);
+    const appended = [];
+    for await (const event of store.session(id).events({ fromSeq: seq + 1 })) {
+      ({ seq } = event);
+      const { duration_ms: _, ...data } = event.data;
+      if (!event.type.startsWith('session.')) appended.push([event.type, data]);
+    }
+    assert.deepEqual(appended, events.map((event) => [event.slice(0, event.indexOf(' ')), JSON.parse(event.slice(event.indexOf(' ')))]), line);
+  }
+  assert.ok(cases > 5);
 });
 
 test('an error is recorded and thrown again', async (t) => {

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import json
 import threading
 import time
 from pathlib import Path
@@ -76,6 +78,79 @@ def test_two_processes_never_both_complete_a_step(path: Path) -> None:
         session = store.session("job")
         assert [event.data["output"] for event in session if event.type == "tool.returned"] == ["second"]
         assert [event.type for event in session].count("session.ended") == 1
+
+
+class Example:
+    """A session of steps.tsv, and the runs that claimed it."""
+
+    def __init__(self, store: annal.Store, session: str) -> None:
+        self.session = store.session(session)
+        self.runs: list[annal.Run] = []
+        self.started: dict[str, annal.Run] = {}
+        self.seq = 0
+
+    def open(self) -> None:
+        run = annal.run("job", store=self.session.store, session=self.session.id, resume=True)
+        contextvars.copy_context().run(run.__enter__)
+        self.runs.append(run)
+
+    def act(self, action: str, key: str, does: str) -> str:
+        def work() -> object:
+            verb, _, rest = does.partition(" ")
+            if verb == "returns":
+                return json.loads(rest)
+            kind, _, message = rest.partition(" ")
+            raise type(kind, (Exception,), {})(message)
+
+        try:
+            if action == "step":
+                return json.dumps(self.runs[-1].step(key, work))
+            if action == "start":
+                self.runs[-1]._steps.begin(key, object())
+                self.started[key] = self.runs[-1]
+                return ""
+            steps, began = self.started[key]._steps, time.monotonic()
+            try:
+                content = json.dumps(work()).encode()
+            except Exception as error:
+                steps.fail(key, error, began)
+                raise
+            return json.dumps(steps.complete(key, content, began))
+        except (annal.Conflict, annal.Invalid) as error:
+            return type(error).__name__.lower()
+        except annal.StepFailed as error:
+            return f"failed {error.kind} {error}"
+        except Exception as error:
+            return f"failed {type(error).__name__} {error}"
+
+    def events(self) -> list[tuple[str, object]]:
+        found = []
+        for event in self.session.events(self.seq + 1):
+            self.seq = event.seq
+            if not event.type.startswith("session."):
+                found.append((event.type, {k: v for k, v in event.data.items() if k != "duration_ms"}))
+        return found
+
+
+def test_the_shared_examples_hold(store: annal.Store) -> None:
+    cases = 0
+    for line in (Path(__file__).parent / "steps.tsv").read_text().splitlines():
+        action, *fields = line.split("\t")
+        if action == "case":
+            cases += 1
+            example = Example(store, f"case-{cases}")
+        elif action == "open":
+            example.open()
+        elif not line.startswith("#"):
+            key, does, answer, *events = fields
+            found = example.act(action, key, does)
+            if answer.startswith("{"):
+                assert json.loads(found) == json.loads(answer), line
+            else:
+                assert found == answer, line
+            wanted = [(type, json.loads(data)) for type, data in (event.split(" ", 1) for event in events)]
+            assert example.events() == wanted, line
+    assert cases > 5
 
 
 def test_threads_share_the_steps_of_a_run(store: annal.Store) -> None:

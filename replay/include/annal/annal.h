@@ -21,6 +21,7 @@
  *   <annal/delete.h>    delete sessions, with all that was computed from them
  *   <annal/replay.h>    the state at any past moment
  *   <annal/recovery.h>  what was in progress when the process of a session ended
+ *   <annal/step.h>      work that a session records, so that it is done once
  *   <annal/reduce.h>    fold a session's events into a state of your program, with snapshots of it
  *   <annal/tail.h>      follow a session live
  *   <annal/backup.h>    a copy of a store that is in use, and back
@@ -85,6 +86,7 @@
 #include <annal/replay.h>
 #include <annal/search.h>
 #include <annal/snapshot.h>
+#include <annal/step.h>
 #include <annal/store.h>
 #include <annal/tail.h>
 #include <annal/verb.h>

@@ -61,7 +61,7 @@ class Steps:
                 self._read()
                 if self._owner != self._run.owner:
                     self._run.is_lost = True
-                    raise Conflict(f"session '{session.id}' was resumed by another process: this run cannot go on")
+                    raise Conflict(f"session '{session.id}' was resumed by another process: this run cannot continue")
                 if call_id in self._ended:
                     return
                 cause = self._called.get(call_id)
