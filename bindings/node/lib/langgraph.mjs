@@ -17,6 +17,9 @@ const BLOCK = 4096;
 const SHORT = 48; // bytes: a text up to this length is repeated instead of referred to
 const MISSES = 2; // messages in a row without a text in the bytes, after which no earlier one is looked for
 
+const MAKES = /"lc"|__proto__|\\u00/; // in JSON of a value that is more than JSON.parse() makes of it, perhaps
+const utf8 = new TextDecoder();
+
 const encoded = (bytes) => Buffer.from(bytes).toString('base64');
 const pack = ([type, bytes]) => [type, encoded(bytes)];
 const unpack = ([type, text]) => [type, Buffer.from(text, 'base64')];
@@ -285,6 +288,12 @@ class Thread extends meaning.Told {
     return [...(this.saved.get(space)?.keys() ?? [])].sort().reverse();
   }
 
+  latest(space) {
+    let latest;
+    for (const id of this.saved.get(space)?.keys() ?? []) if (latest === undefined || id > latest) latest = id;
+    return latest;
+  }
+
   /** Writes to a checkpoint in the order in which LangGraph applies them. */
   ordered(saved) {
     return [...saved.writes.values()].sort((a, b) => compareWritesSortKeys(a.key, b.key));
@@ -303,9 +312,11 @@ function placeOf(config, ...wanted) {
 /** Checkpoints in a store; every method is durable when it resolves. The store stays the caller's. */
 export class AnnalSaver extends BaseCheckpointSaver {
   #threads;
+  #hasOwnSerde;
 
   constructor(store, { serde, adapter = 'langgraph', level = 'sync' } = {}) {
     super(serde);
+    this.#hasOwnSerde = serde !== undefined;
     this.store = store;
     this.#threads = new named.Named(store, adapter, Thread, level);
   }
@@ -388,8 +399,12 @@ export class AnnalSaver extends BaseCheckpointSaver {
 
   // ---- Reading ----
 
+  /** The serializer of LangGraph looks at every part of a value for objects to make; many values have none. */
   #loads([type, bytes]) {
-    return this.serde.loadsTyped(type, bytes);
+    if (type === 'bytes') return new Uint8Array(bytes); // the caller's own
+    if (type !== 'json' || this.#hasOwnSerde) return this.serde.loadsTyped(type, bytes);
+    const text = utf8.decode(bytes);
+    return MAKES.test(text) ? this.serde.loadsTyped(type, text) : JSON.parse(text);
   }
 
   async getTuple(config) {
@@ -398,7 +413,7 @@ export class AnnalSaver extends BaseCheckpointSaver {
     const thread = this.#thread(place.thread_id);
     return thread.locked(async () => {
       await thread.refresh();
-      const id = getCheckpointId(config) || thread.ids(place.checkpoint_ns)[0];
+      const id = getCheckpointId(config) || thread.latest(place.checkpoint_ns);
       return this.#tuple(thread, place.thread_id, place.checkpoint_ns, id);
     });
   }
@@ -469,7 +484,7 @@ export class AnnalSaver extends BaseCheckpointSaver {
     await thread.locked(async () => {
       await thread.refresh();
       const saved = thread.saved.get(place.checkpoint_ns) ?? new Map();
-      const target = saved.get(getCheckpointId(config) || thread.ids(place.checkpoint_ns)[0]);
+      const target = saved.get(getCheckpointId(config) || thread.latest(place.checkpoint_ns));
       for (let at = saved.get(target?.parent); at !== undefined && left.size > 0; at = saved.get(at.parent)) {
         for (const { task, channel, packed } of thread.ordered(at).reverse())
           if (left.has(channel)) found[channel].writes.unshift([task, channel, await this.#loads(unpack(packed))]);

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import { test } from 'node:test';
+import { HumanMessage } from '@langchain/core/messages';
 import { emptyCheckpoint, uuid6 } from '@langchain/langgraph-checkpoint';
 import * as annal from 'libannal';
 import { AnnalSaver } from 'libannal/langgraph';
@@ -68,4 +69,19 @@ test('a deleted thread is gone from the disk, and begins again', async (t) => {
   await store.close();
   for (const entry of await fs.readdir(at, { recursive: true, withFileTypes: true }))
     if (entry.isFile()) assert.ok(!(await fs.readFile(`${entry.parentPath}/${entry.name}`)).includes(Buffer.from('classified').toString('base64').slice(0, 8)));
+});
+
+test('values are what the serializer of LangGraph makes of them', async (t) => {
+  const saver = new AnnalSaver(await openStore(t));
+  const odd = [
+    new Map([['a', new Set([1])]]), { a: undefined }, /x/g, Uint8Array.of(1, 2), JSON.parse('{"__proto__":{"a":1},"b":2}'), { lc: 3 },
+    ['\u0000', 'é'], new HumanMessage({ id: 'h', content: 'Hello' }), { plain: [1, null, { deep: 'text' }] }, new Error('no wind'),
+  ];
+  for (const [n, value] of odd.entries()) {
+    await put(saver, { configurable: { thread_id: `t${n}`, checkpoint_ns: '' } }, { value }, { value: 1 });
+    const { checkpoint } = await saver.getTuple({ configurable: { thread_id: `t${n}` } });
+    const wanted = await saver.serde.loadsTyped(...(await saver.serde.dumpsTyped(value)));
+    assert.deepEqual(checkpoint.channel_values.value, wanted);
+    assert.deepEqual(Object.keys(checkpoint.channel_values.value ?? {}), Object.keys(wanted ?? {}));
+  }
 });
