@@ -422,6 +422,13 @@ static void show_difference(struct report_section *section, int i)
 
 extern const char annal__sql_usage[]; /* show/usage.sql */
 
+annal_status report_sql(const struct report_section *section, struct buf *out)
+{
+    return section->panels == NULL
+               ? annal__buf_printf(out, "%s", section->sql)
+               : annal__buf_printf(out, "WITH used AS (%s)\n%s", annal__sql_usage, section->sql);
+}
+
 int report_fill(struct report_section *section, annal_index *index,
                 const struct report_scope *scope)
 {
@@ -435,9 +442,7 @@ int report_fill(struct report_section *section, annal_index *index,
                                   string_value(section->panels)};
     const annal_sql_options options = {
         .params = params, .param_count = section->panels == NULL ? 4 : 6, .as_indexed = true};
-    if (section->panels != NULL)
-        must_printf(&sql, "WITH used AS (%s)\n", annal__sql_usage);
-    must_append_text(&sql, section->sql);
+    must_status(report_sql(section, &sql));
     annal_status status =
         annal_sql(index, annal__buf_slice(&sql), &options, add_row, section, &err);
     annal__buf_done(&sql);

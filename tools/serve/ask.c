@@ -383,21 +383,31 @@ static int section_columns(void *arg, const annal_row *row)
     return rows_json_columns(arg, &(annal_row){.count = row->count, .names = names});
 }
 
-/* Print a section of `annal diff A B` as a member of
+/* Print a section of `annal diff A B`, where ids is [A,B], as a member of
  * {"sessions":{"columns":…,"rows":…},"tools":…,"first_difference":…}. */
 static annal_status put_section(struct serve *serve, const struct report_section *section,
-                                const annal_value *params, struct buf *out, annal_error *err)
+                                annal_slice ids, struct buf *out, annal_error *err)
 {
     struct section_rows of = {.rows.out = out, .section = section};
-    const annal_sql_options options = {
-        .params = params, .param_count = 4, .columns = section_columns};
+    struct buf sql = {0};
+    const annal_value params[] = {text_value(ids),
+                                  {.kind = ANNAL_VALUE_NULL},
+                                  {.kind = ANNAL_VALUE_NULL},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = COMPARED_ROWS},
+                                  text_value(ANNAL_SLICE("day")),
+                                  text_value(annal_slice_of(section->panels))};
+    const annal_sql_options options = {.params = params,
+                                       .param_count = section->panels == NULL ? 4 : 6,
+                                       .columns = section_columns};
     bool first = section == report_compare_sections;
     annal_status status = annal__buf_printf(out, "%s\"%s\":", first ? "{" : ",\n", section->name);
     if (status >= 0)
-        status = annal_sql(serve->index, annal_slice_of(section->sql), &options, rows_json_row, &of,
-                           err);
+        status = report_sql(section, &sql);
+    if (status >= 0)
+        status = annal_sql(serve->index, annal__buf_slice(&sql), &options, rows_json_row, &of, err);
     if (status >= 0)
         status = rows_json_end(&of.rows);
+    annal__buf_done(&sql);
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
@@ -415,13 +425,9 @@ void ask_diff(struct serve *serve, struct request *request)
                      : annal_session_info_get(serve->store, annal_slice_of(names[i]), &info, &err);
     if (status >= 0)
         status = annal__buf_printf(&ids, "[\"%s\",\"%s\"]", names[0], names[1]);
-    const annal_value params[] = {text_value(annal__buf_slice(&ids)),
-                                  {.kind = ANNAL_VALUE_NULL},
-                                  {.kind = ANNAL_VALUE_NULL},
-                                  {.kind = ANNAL_VALUE_INTEGER, .integer = COMPARED_ROWS}};
     const struct report_section *section = report_compare_sections;
     for (; status >= 0 && section->name != NULL; section++)
-        status = put_section(serve, section, params, &request->answer, &err);
+        status = put_section(serve, section, annal__buf_slice(&ids), &request->answer, &err);
     if (status >= 0)
         status = annal__buf_append(&request->answer, "}", 1);
     annal__buf_done(&ids);
