@@ -9,7 +9,7 @@
 --  (3) Calls that failed with the error before the same end are one row: the first of them, and their number.
 --  (4) The error occurred again if a later call failed with it: in the session, or in another session in its directory.
 --  (5) First the errors that ended and did not occur again, then those that occurred again, then those without an end.
-WITH hits AS MATERIALIZED (
+hits AS MATERIALIZED (
     SELECT value ->> 0 AS session_id, value ->> 1 AS seq FROM json_each(?1, '$.hits')),
 
 outputs AS MATERIALIZED (
@@ -83,7 +83,7 @@ ranked AS MATERIALIZED (
 -- Without an end, the next three calls; else the changes among the last ones before the end, and the last three calls.
 steps AS MATERIALIZED (
     SELECT * FROM (
-        SELECT r.session_id, r.seq AS error_seq, r.end_seq, t.seq, t.tool,
+        SELECT r.session_id, r.seq AS of, r.end_seq, t.seq, t.tool,
                lower(t.tool) GLOB '*edit*' OR lower(t.tool) GLOB '*write*' OR lower(t.tool) GLOB '*patch*'
                OR lower(t.tool) GLOB '*replace*' OR lower(t.tool) GLOB '*create*' OR lower(t.tool) GLOB '*insert*' AS is_edit,
                row_number() OVER (PARTITION BY r.session_id, r.seq ORDER BY t.seq) AS place,
@@ -91,20 +91,12 @@ steps AS MATERIALIZED (
         FROM ranked r CROSS JOIN tool_calls t ON t.session_id = r.session_id
         WHERE t.seq > r.last_seq AND t.seq <= coalesce(r.end_seq, r.last_seq + 100) AND t.status = 'returned'
               AND t.called_at IS NOT NULL)
-    WHERE iif(end_seq IS NULL, place <= 3, back <= 3 OR back <= 12 AND is_edit)),
-told AS MATERIALIZED (
-    SELECT session_id, error_seq, seq, tool,
-           annal_title(coalesce(i ->> '$.command[#-1]', i ->> '$.command', i ->> '$.cmd', i ->> '$.file_path', i ->> '$.path',
-                                i ->> '$.filePath', i ->> '$.notebook_path', i ->> '$.target_file', i ->> '$.pattern',
-                                i ->> '$.query', i ->> '$.url', iif(json_type(i) = 'text', i ->> '$', i))) AS input
-    FROM (SELECT s.*, iif(json_type(e.data, '$.input') = 'text' AND json_valid(e.data ->> '$.input'), e.data ->> '$.input',
-                          e.data -> '$.input') AS i
-          FROM steps s CROSS JOIN events e ON e.session_id = s.session_id AND e.seq = s.seq))
+    WHERE iif(end_seq IS NULL, place <= 3, back <= 3 OR back <= 12 AND is_edit))
 
 SELECT r.session_id, r.seq, r.timestamp,
        (SELECT message FROM failed f WHERE f.session_id = r.session_id AND f.result_seq = r.seq) AS said,
        (SELECT json_group_array(json_object('seq', seq, 'tool', tool, 'input', input)) FROM
-           (SELECT * FROM told t WHERE t.session_id = r.session_id AND t.error_seq = r.seq ORDER BY seq)) AS steps,
+           (SELECT * FROM told t WHERE t.session_id = r.session_id AND t.of = r.seq ORDER BY seq)) AS steps,
        coalesce(tool, 'the call') || iif(end_seq IS NULL, ' did not succeed again', ' succeeded at ' || end_seq) || iif(tries > 1, ' after ' || tries || ' failures', '')
        || coalesce('; the error occurred again ' || iif(back ->> 0 = r.session_id, 'at ', 'in ' || (back ->> 0) || ' at ') || (back ->> 1), '') AS fact,
        r.tool, r.tries, r.end_seq AS success_seq, back ->> 0 AS back_session_id, back ->> 1 AS back_seq

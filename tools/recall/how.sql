@@ -8,7 +8,7 @@
 --  (2) A turn ended well if it was completed or its log does not say, it was not taken back, and its last call succeeded.
 --  (3) Only prompts with at least half of the best score count; of these the shortest sequence of calls is first. Calls
 --      that failed are left out of a sequence, and counted.
-WITH hits AS MATERIALIZED (
+hits AS MATERIALIZED (
     SELECT session_id, seq, max(score) AS score
     FROM (SELECT value ->> 0 AS session_id, value ->> 1 AS seq, value ->> 2 AS score FROM json_each(?1)) GROUP BY 1, 2),
 
@@ -42,22 +42,16 @@ ranked AS MATERIALIZED (
           AND (?2 IS NULL OR x.timestamp >= ?2) AND (?3 IS NULL OR x.timestamp < ?3)
     ORDER BY calls - failed, score DESC, x.timestamp DESC, d.session_id, d.seq LIMIT ?4),
 
-told AS MATERIALIZED (
-    SELECT session_id, begun, seq, tool,
-           annal_title(coalesce(i ->> '$.command[#-1]', i ->> '$.command', i ->> '$.cmd', i ->> '$.file_path', i ->> '$.path',
-                                i ->> '$.filePath', i ->> '$.notebook_path', i ->> '$.target_file', i ->> '$.pattern',
-                                i ->> '$.query', i ->> '$.url', iif(json_type(i) = 'text', i ->> '$', i))) AS input
-    FROM (SELECT c.*, iif(json_type(e.data, '$.input') = 'text' AND json_valid(e.data ->> '$.input'), e.data ->> '$.input',
-                          e.data -> '$.input') AS i
-          FROM ranked r CROSS JOIN calls c ON c.session_id = r.session_id AND c.begun = r.begun
-          CROSS JOIN events e ON e.session_id = c.session_id AND e.seq = c.seq WHERE c.status = 'returned'))
+steps AS MATERIALIZED (
+    SELECT c.session_id, c.begun AS of, c.seq, c.tool
+    FROM ranked r CROSS JOIN calls c ON c.session_id = r.session_id AND c.begun = r.begun WHERE c.status = 'returned')
 
 SELECT r.session_id, r.seq, r.timestamp,
        coalesce((SELECT coalesce(annal_said(e.data), annal_title(coalesce(e.data ->> '$.title', e.data ->> '$.set.title')))
                  FROM events e WHERE e.session_id = r.session_id AND e.seq = r.seq),
                 (SELECT title FROM sessions s WHERE s.id = r.session_id), '') AS said,
        (SELECT json_group_array(json_object('seq', seq, 'tool', tool, 'input', input)) FROM
-           (SELECT * FROM told t WHERE t.session_id = r.session_id AND t.begun = r.begun ORDER BY seq)) AS steps,
+           (SELECT * FROM told t WHERE t.session_id = r.session_id AND t.of = r.begun ORDER BY seq)) AS steps,
        (calls - failed) || iif(calls - failed = 1, ' call', ' calls') || iif(failed > 0, ', and ' || failed || ' that failed', '')
        || '; ended at ' || end_seq AS fact,
        calls - failed AS calls, failed, end_seq
