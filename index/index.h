@@ -75,6 +75,9 @@ struct annal_index {
     struct fallback fallback;
     struct packs packs;
     struct search search;
+    /* statement of annal__type_fields_check() on a connection of its own, while no thread uses it;
+     * may be NULL */
+    sqlite3_stmt *_Atomic strict;
     /* function for annal__index_on_close(), with its arg in the next member */
     void (*_Atomic on_close)(void *arg);
     void *_Atomic on_close_arg;

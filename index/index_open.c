@@ -8,6 +8,7 @@
 #include "index/pack/pack.h"
 #include "index/sys/open.h"
 #include "index/sys/pack.h"
+#include "index/sys/type_fields.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -176,6 +177,7 @@ void annal_index_close(annal_index *index)
         annal__packs_drain_all(index);
         annal__keeper_task_remove(index->store, index);
     }
+    annal__type_fields_done(index);
     annal__packs_done(index);
     annal__search_done(&index->search);
     annal__derived_done(&index->derived);

@@ -548,7 +548,7 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
     bool is_shared = false;
     annal_status status = annal__draft_check_expect(call.session, call.options, err);
     if (status >= 0 && call.options->strict)
-        status = annal__type_fields_check(call.session, drafts, count, err);
+        status = annal__type_fields_check(index, call.session, drafts, count, err);
     if (status >= 0 && count > 0 && !annal__session_list_is_read_only(index->store))
         status = annal__guard_is_shared(index, call.session, &is_shared, err);
     if (status < 0)

@@ -3,6 +3,7 @@
 #include "index/sys/type_fields.h"
 
 #include "index/db/db.h"
+#include "index/index.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/sys/draft.h"
@@ -23,7 +24,7 @@ static annal_status type_fields_query(struct buf *out, const char *drafts, const
     return status < 0 ? annal__fail(err, status, "compose a query over fields") : ANNAL_OK;
 }
 
-static annal_status type_fields_check_draft(sqlite3 *db, sqlite3_stmt *stmt, annal_slice session,
+static annal_status type_fields_check_draft(sqlite3_stmt *stmt, annal_slice session,
                                             const annal_draft *draft, annal_error *err)
 {
     annal_slice json = {0};
@@ -40,30 +41,51 @@ static annal_status type_fields_check_draft(sqlite3 *db, sqlite3_stmt *stmt, ann
                              ANNAL_FMT(session), ANNAL_FMT(draft->type),
                              ANNAL_FMT(annal__db_column(stmt, 0)));
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "append to session '%.*s': cannot check the fields",
-                                ANNAL_FMT(session));
+        status =
+            annal__db_fail(err, sqlite3_db_handle(stmt), rc,
+                           "append to session '%.*s': cannot check the fields", ANNAL_FMT(session));
     sqlite3_reset(stmt);
     annal_free(json.ptr);
     return status;
 }
 
-annal_status annal__type_fields_check(annal_slice session, const annal_draft *drafts, size_t count,
-                                      annal_error *err)
+/* Prepare the statement that checks a draft, on a connection of its own. */
+static annal_status type_fields_prepare(sqlite3_stmt **out_stmt, annal_error *err)
 {
     sqlite3 *db = NULL;
-    sqlite3_stmt *stmt = NULL;
     struct buf sql = {0};
     annal_status status =
         annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, &db, err);
     if (status >= 0)
         status = type_fields_query(&sql, "SELECT '', 0, ?2, ?3", "SELECT what FROM fault", err);
     if (status >= 0)
-        status = annal__db_prepare(db, sql.ptr, &stmt, err);
-    for (size_t i = 0; status >= 0 && i < count; i++)
-        status = type_fields_check_draft(db, stmt, session, &drafts[i], err);
+        status = annal__db_prepare(db, sql.ptr, out_stmt, err);
+    if (status < 0)
+        annal__db_close(db);
+    annal__buf_done(&sql);
+    return status;
+}
+
+static void type_fields_free(sqlite3_stmt *stmt)
+{
+    sqlite3 *db = stmt == NULL ? NULL : sqlite3_db_handle(stmt);
     sqlite3_finalize(stmt);
     annal__db_close(db);
-    annal__buf_done(&sql);
+}
+
+void annal__type_fields_done(annal_index *index)
+{
+    type_fields_free(atomic_exchange(&index->strict, NULL));
+}
+
+annal_status annal__type_fields_check(annal_index *index, annal_slice session,
+                                      const annal_draft *drafts, size_t count, annal_error *err)
+{
+    sqlite3_stmt *stmt = atomic_exchange(&index->strict, NULL);
+    annal_status status = stmt == NULL ? type_fields_prepare(&stmt, err) : ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = type_fields_check_draft(stmt, session, &drafts[i], err);
+    type_fields_free(atomic_exchange(&index->strict, stmt)); /* that another thread put there */
     return status;
 }
 
