@@ -216,6 +216,15 @@ def endings_are_passed_on(directory):
     check(done.returncode == 1 and b"start '/no/such/agent': No such file" in done.stderr, done)
 
 
+def the_newest_requests_wait_for_an_answer(directory):
+    store = os.path.join(directory, "unanswered")
+    agent = ["sh", "-c", "cat >/dev/null; printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\\n' 2 3 258"]
+    subprocess.run([ANNAL, "--store", store, "acp", "--", *agent], check=True, capture_output=True, timeout=TIMES,
+                   input=lines(*(request(i, "x/ask") for i in range(2, 259))))
+    kinds = [json.loads(e["data"])["kind"] for e in events(store, "acp-connection-%") if e["type"] == "import.record"]
+    check(kinds[257:260] == ["unknown", "x/ask answer", "x/ask answer"], kinds[255:])
+
+
 def nothing_passes_that_is_not_recorded(directory):
     store = os.path.join(directory, "held")
     holder = subprocess.Popen([ANNAL, "--store", store, "append", "acp-fake-1", "--type", "note"], stdin=subprocess.PIPE,
@@ -326,6 +335,7 @@ def main():
         annal_lists_and_loads_what_it_recorded(directory)
         an_agent_that_loads_is_not_recorded_twice(directory)
         endings_are_passed_on(directory)
+        the_newest_requests_wait_for_an_answer(directory)
         nothing_passes_that_is_not_recorded(directory)
         a_full_disk_ends_the_agent(directory)
         what_passed_is_durable_after_a_kill(directory, chance)

@@ -22,8 +22,9 @@
 CREATE TABLE proxy (name TEXT, connection TEXT, agent TEXT, lists INTEGER, loads INTEGER);
 INSERT INTO proxy SELECT file, session_id('acp-connection-' || file), o.value, 1, 1 FROM source, options o WHERE o.name = 'agent';
 
--- Requests without an answer: id and cwd are JSON. instead: annal answers it.
-CREATE TABLE requests (side TEXT, id TEXT, method TEXT, acp TEXT, cwd TEXT, instead INTEGER, PRIMARY KEY (side, id)) WITHOUT ROWID;
+-- Requests without an answer, the newest 256 of each side: id and cwd are JSON. instead: annal answers it.
+CREATE TABLE requests (side TEXT, id TEXT, method TEXT, acp TEXT, cwd TEXT, instead INTEGER, n INTEGER, PRIMARY KEY (side, id)) WITHOUT ROWID;
+CREATE INDEX requests_newest ON requests (side, n);
 
 -- acp: the client's id of a session; agents: the agent's, if it is another; part, part_id: what the
 -- chunks are of, and their message; repeats: the agent repeats what the store has.
@@ -121,8 +122,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                  'extra', json_fields('from', json_text(side), 'message', NEW.json -> '$.message')) END, n
     FROM (SELECT *, coalesce(NEW.json, NEW.unreadable) AS w FROM now), proxy;
     INSERT OR REPLACE INTO requests
-    SELECT side, id, method, acp, cwd, side = 'client' AND method = 'session/load' AND NOT loads AND NOT seen
+    SELECT side, id, method, acp, cwd, side = 'client' AND method = 'session/load' AND NOT loads AND NOT seen, n
     FROM now, proxy WHERE method IS NOT NULL AND id IS NOT NULL;
+    DELETE FROM requests WHERE side = (SELECT side FROM now) AND n <= (
+        SELECT r.n FROM requests r WHERE r.side = (SELECT side FROM now) ORDER BY r.n DESC LIMIT 1 OFFSET 256);
 
     -- Chunks of a message.
     UPDATE sessions SET part = now.part, part_id = NEW.json ->> '$.message.params.update.messageId', part_ts = now.ts,

@@ -54,23 +54,26 @@ struct acp {
 
 /* ---- A direction ---- */
 
-/* Read what has arrived; wait for it. Returns false at the end, or when the agent has ended. */
-static bool read_more(struct direction *direction)
+/* Wait for bytes, and read them. *out_more is false at the end, or when the agent has ended. */
+static annal_status read_more(struct direction *direction, bool *out_more, annal_error *err)
 {
     struct pollfd fds[2] = {{.fd = direction->in, .events = POLLIN},
                             {.fd = direction->acp->stop, .events = POLLIN}};
     ssize_t got = -1;
     while (poll(fds, 2, -1) < 0 && errno == EINTR)
         ;
+    *out_more = false;
     if (fds[1].revents != 0 && (!direction->drains || fds[0].revents == 0))
-        return false;
+        return ANNAL_OK;
     if (annal__buf_reserve(&direction->read, PIECE_BYTES) < 0)
-        return false;
+        return annal__fail(err, ANNAL_ERR_NOMEM, "acp: read a message of the %s: out of memory",
+                           direction->from);
     do
         got = read(direction->in, direction->read.ptr + direction->read.len, PIECE_BYTES);
     while (got < 0 && errno == EINTR);
     direction->read.len += got > 0 ? (size_t)got : 0;
-    return got > 0;
+    *out_more = got > 0;
+    return ANNAL_OK;
 }
 
 /* Record the lines that were read, the last one without a line break if at_end is set, and move
@@ -137,8 +140,9 @@ static void *run_direction(void *arg)
     bool more = true, good = true;
     annal_status status = ANNAL_OK;
     while (more && good) {
-        more = read_more(direction);
-        status = record_lines(direction, !more, &err);
+        status = read_more(direction, &more, &err);
+        if (status >= 0)
+            status = record_lines(direction, !more, &err);
         if (status < 0 && status != ANNAL_ERR_CLOSED)
             (void)fail_error(&err);
         /* The answers first: what is passed on may be the request whose answer ends them. */
