@@ -11,6 +11,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/search_fill.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/turns.h"
 #include "tools/cli/whole_file.h"
 #include "tools/cmd/import_found.h"
 #include "tools/export/bundle.h"
@@ -67,11 +68,15 @@ struct work {
     annal_import_option *options; /* the options NAME=VALUE of --map */
     annal_limits limits;
     size_t option_count;
-    struct unchanged *unchanged;
     struct deleted *deleted;
     struct import_spares spares;
     struct owners *owners;
-    annal_import *detector;
+    struct logs *logs;
+    struct turns turns;
+    pthread_mutex_t lock; /* guards `unchanged`; all else here is used in the turn of a log */
+    struct unchanged *unchanged;
+    bool ended;                 /* whether the store failed, so that no other log is imported */
+    int exit_status;            /* of the logs that were finished */
     struct search_fill *search; /* NULL with --follow */
     struct imported group[GROUP_LOGS];
     size_t group_count;
@@ -86,6 +91,16 @@ struct work {
         left_out;
     /* text about the logs with unreadable lines, which is printed after the table for people */
     struct buf damaged;
+};
+
+/* A thread that imports one log after the other. */
+struct worker {
+    struct work *work;
+    size_t at;     /* number of its log */
+    bool has_turn; /* whether the turn of the log has come */
+    annal_limits limits;
+    struct import_spares spares;
+    annal_import *detector;
 };
 
 /* ---- Which importer ---- */
@@ -301,39 +316,58 @@ static void show_progress(void *arg, uint64_t bytes_done)
     progress_set(&work->progress, work->bytes + bytes_done, slash != NULL ? slash + 1 : work->path);
 }
 
+/* Wait for the turn of the log, or look whether it has come (import_turn_fn). */
+static bool take_turn(void *arg, bool waits)
+{
+    struct worker *worker = arg;
+    struct work *work = worker->work;
+    if (!worker->has_turn && !waits && !turns_has(&work->turns, worker->at))
+        return false;
+    if (!worker->has_turn) {
+        turns_wait(&work->turns, worker->at);
+        worker->has_turn = true;
+        work->path = work->logs->all[worker->at].path;
+        if (worker->at > 0)
+            store_wait_anew(work->args, work->store);
+    }
+    return !waits || !work->ended;
+}
+
 /* Leave out a file whose name fits a log of this kind, but whose content does not: then out->kind
  * is NULL. */
-static annal_status leave_other(struct work *work, const struct log *log, struct importer *out,
+static annal_status leave_other(struct worker *worker, const struct log *log, struct importer *out,
                                 annal_error *err)
 {
     bool other = false;
     annal_status status =
         log->named ? ANNAL_OK
-                   : detect_is_other(&work->detector, &log->importer, log->path, &other, err);
+                   : detect_is_other(&worker->detector, &log->importer, log->path, &other, err);
     if (status < 0 || !other)
         return status;
     *out = (struct importer){0};
-    work->unknown++;
-    progress_hide(&work->progress);
+    if (!take_turn(worker, true))
+        return status;
+    worker->work->unknown++;
+    progress_hide(&worker->work->progress);
     detect_say_other(log->path, log->importer.kind);
     return status;
 }
 
 /* Find the importer for a log. For a log of unknown kind, print a message and set out->kind to
  * NULL. */
-static annal_status importer_of(struct work *work, const struct log *log, struct importer *out,
+static annal_status importer_of(struct worker *worker, const struct log *log, struct importer *out,
                                 annal_error *err)
 {
     const char *path = log->path;
     struct detected detected;
     *out = log->importer;
     if (out->kind != NULL)
-        return leave_other(work, log, out, err);
-    annal_status status = detect_log(&work->detector, path, &detected, err);
+        return leave_other(worker, log, out, err);
+    annal_status status = detect_log(&worker->detector, path, &detected, err);
     *out = detected.importer;
-    if (status >= 0 && out->kind == NULL) {
-        work->unknown++;
-        progress_hide(&work->progress);
+    if (status >= 0 && out->kind == NULL && take_turn(worker, true)) {
+        worker->work->unknown++;
+        progress_hide(&worker->work->progress);
         detect_say_left_out(path, detected.plain);
     }
     return status;
@@ -381,43 +415,54 @@ static annal_status copy(struct work *work, const struct log *log, const struct 
     return status;
 }
 
-static struct import_options options_of(struct work *work)
+static struct import_options options_of(struct worker *worker)
 {
-    return (struct import_options){.spares = &work->spares,
+    struct work *work = worker->work;
+    return (struct import_options){.spares = &worker->spares,
                                    .owners = work->owners,
                                    .progress = show_progress,
                                    .arg = work,
                                    .options = work->options,
                                    .option_count = work->option_count,
-                                   .limits = &work->limits,
+                                   .limits = &worker->limits,
                                    .deleted = work->deleted,
-                                   .group = &work->unsynced};
+                                   .group = &work->unsynced,
+                                   .turn = take_turn,
+                                   .turn_arg = worker};
 }
 
-/* Import one log into the group. */
-static void import_log(struct work *work, const struct log *log)
+static bool is_unchanged(struct work *work, struct imported *log,
+                         const struct import_options *options)
 {
-    struct imported *into = &work->group[work->group_count++];
-    const struct import_options options = options_of(work);
-    *into = (struct imported){.log = log, .importer = log->importer};
-    work->path = log->path;
-    unchanged_mark_take(log->path, &into->mark);
-    if (args_has(work->args, "recheck") ||
-        !unchanged_find(work->unchanged, &into->mark, &options, &into->importer, &into->report)) {
-        into->status = importer_of(work, log, &into->importer, &into->err);
-        if (into->status >= 0 && into->importer.kind != NULL)
-            into->status = import_file(work->store, &into->importer, log->path, &options,
-                                       &into->report, &into->err);
+    if (args_has(work->args, "recheck"))
+        return false;
+    pthread_mutex_lock(&work->lock);
+    bool is = unchanged_find(work->unchanged, &log->mark, options, &log->importer, &log->report);
+    pthread_mutex_unlock(&work->lock);
+    return is;
+}
+
+/* Import one log, and return with its turn. */
+static void import_log(struct worker *worker, struct imported *log)
+{
+    const struct import_options options = options_of(worker);
+    const char *path = log->log->path;
+    unchanged_mark_take(path, &log->mark);
+    if (!is_unchanged(worker->work, log, &options)) {
+        log->status = importer_of(worker, log->log, &log->importer, &log->err);
+        if (log->status >= 0 && log->importer.kind != NULL)
+            log->status = import_file(worker->work->store, &log->importer, path, &options,
+                                      &log->report, &log->err);
     }
-    work->bytes += log->bytes;
-    work->group_bytes += into->report.unchanged ? 0 : log->bytes;
+    (void)take_turn(worker, true);
 }
 
 /* Copy one log, note it, and print its report. */
-static int finish_log(struct work *work, struct imported *log)
+static int finish_log(struct worker *worker, struct imported *log)
 {
+    struct work *work = worker->work;
     const char *path = log->log->path;
-    const struct import_options options = options_of(work);
+    const struct import_options options = options_of(worker);
     struct import_report *report = &log->report;
     int exit_status = EXIT_DONE;
     bool known = log->importer.kind != NULL;
@@ -425,8 +470,11 @@ static int finish_log(struct work *work, struct imported *log)
     work->kind = log->importer.kind;
     if (log->status >= 0 && known && work->copies)
         log->status = copy(work, log->log, &log->importer, report, &log->err);
-    if (log->status >= 0 && known && !report->unchanged)
+    if (log->status >= 0 && known && !report->unchanged) {
+        pthread_mutex_lock(&work->lock);
         unchanged_note(work->unchanged, &log->mark, &options, &log->importer, report);
+        pthread_mutex_unlock(&work->lock);
+    }
     if (report->container != NULL)
         print_report(work, report);
     unchanged_mark_done(&log->mark);
@@ -444,28 +492,62 @@ static int finish_log(struct work *work, struct imported *log)
     return exit_status;
 }
 
-/* Make the events of the group durable, and finish its logs. *out_end is set to true if the store
- * failed or memory ran out, so that no other log can be imported. */
-static int finish_group(struct work *work, bool *out_end)
+/* Make the events of the group durable, and finish its logs. */
+static void finish_group(struct worker *worker)
 {
+    struct work *work = worker->work;
     annal_error err = {0};
-    int exit_status = EXIT_DONE;
     annal_status synced = import_group_sync(&work->unsynced, work->store, &err);
     for (size_t i = 0; i < work->group_count; i++) {
         struct imported *log = &work->group[i];
         log->report.store_failed |= synced < 0;
-        *out_end |= log->report.store_failed;
+        work->ended |= log->report.store_failed;
         if (synced < 0 && log->status >= 0) {
             log->status = synced;
             log->err = err;
             annal__error_context(&log->err, "import '%s'", log->log->path);
         }
-        int of_log = finish_log(work, log);
-        exit_status = of_log > exit_status ? of_log : exit_status;
+        int of_log = finish_log(worker, log);
+        work->exit_status = of_log > work->exit_status ? of_log : work->exit_status;
     }
     work->group_count = 0;
     work->group_bytes = 0;
-    return exit_status;
+    if (work->ended)
+        turns_end(&work->turns);
+}
+
+/* In its turn: add a log to the group, and finish the group if it is full. */
+static void add_to_group(struct worker *worker, const struct imported *log)
+{
+    struct work *work = worker->work;
+    work->group[work->group_count++] = *log;
+    work->bytes += log->log->bytes;
+    work->group_bytes += log->report.unchanged ? 0 : log->log->bytes;
+    if (work->group_count == GROUP_LOGS || work->group_bytes >= GROUP_BYTES ||
+        log->report.store_failed || worker->at + 1 == work->logs->count)
+        finish_group(worker);
+}
+
+static void *import_some(void *arg)
+{
+    struct worker *worker = arg;
+    struct work *work = worker->work;
+    while ((worker->at = turns_take(&work->turns)) != SIZE_MAX) {
+        const struct log *log = &work->logs->all[worker->at];
+        struct imported imported = {.log = log, .importer = log->importer};
+        worker->has_turn = false;
+        import_log(worker, &imported);
+        if (!work->ended) {
+            add_to_group(worker, &imported);
+        } else {
+            unchanged_mark_done(&imported.mark);
+            import_report_done(&imported.report);
+        }
+        turns_pass(&work->turns, worker->at);
+    }
+    import_spares_done(&worker->spares);
+    annal_import_close(worker->detector);
+    return NULL;
 }
 
 static void begin_table(struct work *work)
@@ -525,37 +607,44 @@ static int compare_logs(const void *left, const void *right)
     return strcmp(a->path, b->path);
 }
 
-static int import_logs(struct work *work, const struct logs *logs)
+/* Import the logs in the order of the list; several threads read them (tools/import/ahead.h). */
+static void import_at_once(struct work *work)
+{
+    struct worker workers[TURNS_JOBS_MAX] = {0};
+    void *all[TURNS_JOBS_MAX];
+    unsigned jobs = turns_jobs(work->args);
+    jobs = jobs > work->logs->count ? (unsigned)work->logs->count : jobs;
+    for (unsigned i = 0; i < jobs; i++) {
+        workers[i] = (struct worker){.work = work, .limits = work->limits};
+        all[i] = &workers[i];
+        if (i > 0)
+            overdue_watch(&workers[i].limits);
+    }
+    pthread_mutex_init(&work->lock, NULL);
+    if (jobs > 0)
+        turns_run(&work->turns, work->logs->count, import_some, all, jobs);
+    pthread_mutex_destroy(&work->lock);
+}
+
+static int import_logs(struct work *work, struct logs *logs)
 {
     annal_error err = {0};
-    int exit_status = EXIT_DONE;
-    bool end = false;
+    work->logs = logs;
     begin_table(work);
     progress_begin(&work->progress, "import", logs->bytes);
     work->unchanged = unchanged_open(work->store);
     if (logs->count > 0)
         qsort(logs->all, logs->count, sizeof *logs->all, compare_logs);
-    for (size_t i = 0; i < logs->count && !end; i++) {
-        if (i > 0)
-            store_wait_anew(work->args, work->store);
-        import_log(work, &logs->all[i]);
-        bool failed = work->group[work->group_count - 1].report.store_failed;
-        if (work->group_count < GROUP_LOGS && work->group_bytes < GROUP_BYTES && !failed &&
-            i + 1 < logs->count)
-            continue;
-        int of_group = finish_group(work, &end);
-        exit_status = of_group > exit_status ? of_group : exit_status;
-    }
+    import_at_once(work);
     progress_hide(&work->progress);
     if (work->copies && copies_sync(work->store, &err) < 0)
-        exit_status = fail_error(&err);
+        work->exit_status = fail_error(&err);
     unchanged_close(work->unchanged);
     import_spares_done(&work->spares);
-    annal_import_close(work->detector);
     end_table(work);
     if (!work->args->json && work->files > 0)
         print_totals(work);
-    return exit_status;
+    return work->exit_status;
 }
 
 /* ---- Following ---- */
@@ -888,6 +977,8 @@ static const struct field fields[] = {
     FLAG("detect", NULL, "print the kind of each PATH, import nothing"),
     FLAG("dry-run", NULL, "list the places of logs, import nothing"),
     FLAG("all-users", NULL, "without KIND: logs in the home directories of all users"),
+    OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "number of logs to read at a time (one a core)",
+                .least = 1, .most = TURNS_JOBS_MAX),
     LIMIT_OPTIONS,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "format of new journals (jsonl)",
                 .choices = JOURNAL_FORMATS),

@@ -32,6 +32,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/turns.h"
 #include "tools/cmd/verify_index.h"
 #include "tools/source/copies.h"
 
@@ -48,7 +49,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { JOBS_MAX = 64, WINDOW = 1024, TEXT_BYTES_MAX = 16 << 10, DRAW_MS = 100 };
+enum { WINDOW = 1024, TEXT_BYTES_MAX = 16 << 10, DRAW_MS = 100 };
 
 struct outcome {
     bool done;
@@ -383,7 +384,7 @@ static void watch(struct verify *verify)
 
 static int verify_sessions(struct verify *verify)
 {
-    struct worker *workers = must_zalloc(JOBS_MAX * sizeof *workers);
+    struct worker *workers = must_zalloc(TURNS_JOBS_MAX * sizeof *workers);
     unsigned started = 0;
     if (verify->jobs > verify->list.count)
         verify->jobs = (unsigned)verify->list.count;
@@ -774,20 +775,13 @@ static int verify_all(struct verify *verify)
     return exit_status;
 }
 
-static unsigned read_jobs(const struct args *args)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t jobs = fields_count(args, "jobs", cores < 1 ? 1 : (uint64_t)cores);
-    return jobs > JOBS_MAX ? JOBS_MAX : (unsigned)jobs;
-}
-
 static int run(const struct args *args)
 {
     struct verify *verify = must_zalloc(sizeof *verify);
     pthread_mutex_init(&verify->lock, NULL);
     pthread_cond_init(&verify->moved, NULL);
     verify->args = args;
-    verify->jobs = read_jobs(args);
+    verify->jobs = turns_jobs(args);
     verify->proved = annal__lineage_proved_new();
     int exit_status = store_open(args, OPEN_READ, 0, &verify->store);
     if (exit_status == 0)
@@ -807,7 +801,7 @@ static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     FLAG("replay", NULL, "compare each snapshot with a fold of its events"),
     OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "number of sessions to read at a time (one a core)",
-                .least = 1, .most = JOBS_MAX),
+                .least = 1, .most = TURNS_JOBS_MAX),
     FIELDS_END};
 
 const struct command cmd_verify = {.name = "verify",

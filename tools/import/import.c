@@ -58,10 +58,45 @@
 
 /* ---- Lines ---- */
 
+/* Begin the turn of the log: check what was guessed, and take the events that were kept. */
+static annal_status begin_turn(struct import_job *job, annal_error *err)
+{
+    struct ahead *ahead = job->ahead;
+    annal_error *own = &job->turn_err;
+    job->ahead = NULL;
+    if (ahead != NULL && !job->options->turn(job->options->turn_arg, true)) {
+        job->turn_status = annal__fail(own, ANNAL_ERR_CLOSED, "an earlier log failed");
+    } else if (ahead != NULL && !ahead_holds(ahead)) {
+        job->guessed_wrong = true;
+        job->turn_status = annal__fail(own, ANNAL_ERR_CONFLICT, "an earlier log has its records");
+    } else if (ahead != NULL) {
+        job->turn_status = ahead_give(ahead, import_take_event, job, own);
+    }
+    ahead_free(ahead);
+    if (job->turn_status < 0 && err != NULL)
+        *err = *own;
+    return job->turn_status;
+}
+
+static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
+{
+    struct import_job *job = arg;
+    if (job->ahead != NULL) {
+        ahead_add(job->ahead, event);
+        return ANNAL_OK;
+    }
+    annal_status status = begin_turn(job, err);
+    return status < 0 ? status : import_take_event(job, event, err);
+}
+
 static annal_status feed(struct import_job *job, annal_error *err)
 {
-    annal_status status =
-        annal_import_feed(job->import, job->lines, job->line_count, import_take_event, job, err);
+    annal_status status = ANNAL_OK;
+    if (job->ahead != NULL &&
+        (ahead_is_full(job->ahead) || job->options->turn(job->options->turn_arg, false)))
+        status = begin_turn(job, err);
+    if (status >= 0)
+        status = annal_import_feed(job->import, job->lines, job->line_count, take_event, job, err);
     job->line_count = 0;
     job->line_bytes = 0;
     return status;
@@ -102,7 +137,9 @@ static annal_status end_line(struct import_job *job, annal_slice bytes, annal_er
         bytes.len--;
     if (job->parts == 0 && bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX) {
         must_append_slice(&own, bytes);
-        status = long_strings_move(&job->strings, &own, err);
+        status = begin_turn(job, err);
+        if (status >= 0)
+            status = long_strings_move(&job->strings, &own, err);
         bytes = annal__buf_slice(&own);
     }
     if (status >= 0 && (job->parts > 0 || bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX))
@@ -125,6 +162,8 @@ static annal_status shorten_rest(struct import_job *job, annal_error *err)
     if (job->strings.open)
         return status;
     if (job->parts == 0 && job->read.len > ANNAL_IMPORT_LINE_BYTES_MAX)
+        status = begin_turn(job, err);
+    if (status >= 0 && job->parts == 0 && job->read.len > ANNAL_IMPORT_LINE_BYTES_MAX)
         status = long_strings_move(&job->strings, &job->read, err);
     if (status < 0 || job->strings.open ||
         (job->parts == 0 && job->read.len <= ANNAL_IMPORT_LINE_BYTES_MAX))
@@ -263,13 +302,15 @@ static annal_status take_end(void *arg, const annal_import_event *event, annal_e
 
 static annal_status import_lines(struct import_job *job, enum import_until until, annal_error *err)
 {
+    annal_error second = {0};
     bool stopped = false;
     bool reads = until == IMPORT_WHOLE || until == IMPORT_LAST;
     annal_status status = reads ? read_more(job, err) : ANNAL_OK;
     while (reads && status >= 0 && !job->at_end && !stopped) {
         drop_mark(job);
         status = take_lines(job, err);
-        if (status >= 0 && job->options != NULL && job->options->progress != NULL)
+        if (status >= 0 && job->ahead == NULL && job->options != NULL &&
+            job->options->progress != NULL)
             job->options->progress(job->options->arg, job->offset - job->read.len);
         stopped = wants_to_stop(job);
         if (status >= 0 && !stopped)
@@ -277,6 +318,10 @@ static annal_status import_lines(struct import_job *job, enum import_until until
     }
     if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
         status = take_last(job, err);
+    annal_status turned = begin_turn(job, status < 0 ? &second : err);
+    if (turned < 0 && status < 0 && err != NULL)
+        *err = second;
+    status = turned < 0 ? turned : status;
     if (status >= 0 && until != IMPORT_WHOLE && !stopped)
         status = annal__import_end(job->import, take_end, job, err);
     if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
@@ -306,7 +351,8 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
         if (err != NULL)
             *err = second;
     }
-    owners_pause(job->options != NULL ? job->options->owners : NULL);
+    if (!job->guessed_wrong) /* else the log is read again, as if it had asked nothing */
+        owners_pause(job->options != NULL ? job->options->owners : NULL);
     annal_import_counts counts = annal_import_counts_get(job->import);
     job->report.imported = counts.imported;
     job->report.blank = counts.blank;
@@ -423,6 +469,20 @@ static annal_slice directory_name(const char *path, const char *slash)
     return (annal_slice){from, (size_t)(slash - from)};
 }
 
+static annal_slice find_owner(void *arg, annal_slice origin, annal_slice session)
+{
+    struct import_job *job = arg;
+    return job->ahead != NULL ? ahead_owner(job->ahead, origin, session)
+                              : owners_find(job->options->owners, origin, session);
+}
+
+static annal_slice find_session(void *arg, annal_slice name, annal_slice content)
+{
+    struct import_job *job = arg;
+    /* after a failure the next event is refused, so the name does not matter */
+    return begin_turn(job, NULL) < 0 ? name : log_session_find(job, name, content);
+}
+
 static annal_status open_importer(struct import_job *job, const struct importer *importer,
                                   annal_error *err)
 {
@@ -434,9 +494,9 @@ static annal_status open_importer(struct import_job *job, const struct importer 
                                   .container = job->report.container};
     size_t given = options != NULL ? options->option_count : 0;
     if (options != NULL && options->owners != NULL) {
-        source.owner = owners_find;
-        source.owner_arg = options->owners;
-        source.session = log_session_find;
+        source.owner = find_owner;
+        source.owner_arg = job;
+        source.session = find_session;
         source.session_arg = job;
     }
     struct buf session = {0};
@@ -511,6 +571,8 @@ annal_status import_open(annal_store *store, const struct importer *importer, co
     job->path = must_strndup(path, len);
     job->options = options;
     job->fd = -1;
+    if (options != NULL && options->turn != NULL)
+        job->ahead = ahead_new(options->owners);
     status = open_lines(job, importer, only_whole, err);
     if (status == ANNAL_OK) {
         *out = job;
@@ -531,6 +593,7 @@ void import_close(struct import_job *job)
     if (job->fd >= 0)
         close(job->fd);
     leave_spare(job);
+    ahead_free(job->ahead);
     annal_import_close(job->import);
     annal__buf_done(&job->read);
     long_strings_done(&job->strings);
@@ -553,6 +616,12 @@ annal_status import_file(annal_store *store, const struct importer *importer, co
     if (status < 0)
         return status;
     status = import_take(job, IMPORT_LAST, err);
+    if (job->guessed_wrong) {
+        struct import_options in_turn = *options;
+        in_turn.turn = NULL;
+        import_close(job);
+        return import_file(store, importer, path, &in_turn, report, err);
+    }
     *report = job->report;
     job->report = (struct import_report){0};
     import_close(job);

@@ -157,6 +157,12 @@ struct import_group {
 /* Make the events of these logs durable, and empty the group, even after a failure. */
 annal_status import_group_sync(struct import_group *group, annal_store *store, annal_error *err);
 
+/*
+ * Return whether the turn of the log has come; with waits, wait for it first, and then return
+ * whether the log is still to be imported. Once its turn has come, it stays.
+ */
+typedef bool (*import_turn_fn)(void *arg, bool waits);
+
 struct import_options {
     struct import_spares *spares; /* NULL: each log prepares its own importer */
     size_t batch_lines;           /* maximum lines of a batch; 0: 512 */
@@ -173,6 +179,13 @@ struct import_options {
     /* sessions whose events are not imported because they were deleted; NULL: none */
     const struct deleted *deleted;
     struct import_group *group; /* NULL: each log is synced at its end */
+    /*
+     * for import_file(), if other threads import logs at the same time, each with its own spares:
+     * the log is read before its turn, and the store, and all above except spares, options and
+     * limits, are used only in its turn (ahead.h). NULL: the log has its turn
+     */
+    import_turn_fn turn;
+    void *turn_arg;
 };
 
 /*

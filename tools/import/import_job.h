@@ -5,6 +5,7 @@
 
 #include "journal/base/buf.h"
 #include "tools/cli/places.h"
+#include "tools/import/ahead.h"
 #include "tools/import/import.h"
 #include "tools/import/log_session.h"
 #include "tools/import/long_strings.h"
@@ -65,6 +66,10 @@ struct import_job {
     size_t batch_lines;
     annal_level level;
     bool failed;
+    struct ahead *ahead; /* what was read before the turn of the log; NULL: the log has its turn */
+    annal_status turn_status; /* < 0: import_begin_turn() failed, with turn_err */
+    annal_error turn_err;
+    bool guessed_wrong; /* whether a guess before the turn was wrong: read the log again */
 
     int fd;
     /* whether the file is a text that an agent stores beside its log (importers.h:

@@ -28,6 +28,7 @@
 #include "journal/base/slice.h"
 #include "tools/cli/places.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define RECORDS_MAX ((size_t)1 << 18)
@@ -37,6 +38,7 @@
 enum { OF_RECORD, OF_NAME, OF_EVENT };
 
 struct owners {
+    pthread_mutex_t lock; /* guards records and names */
     annal_store *store;
     annal_index *index;
     /* query of the records in the store's index; NULL until the first query and after
@@ -66,7 +68,8 @@ struct owners *owners_new(annal_store *store, annal_index *index)
 {
     struct owners *owners = annal__zalloc(sizeof *owners);
     if (owners != NULL)
-        *owners = (struct owners){.store = store, .index = index};
+        *owners =
+            (struct owners){.lock = PTHREAD_MUTEX_INITIALIZER, .store = store, .index = index};
     return owners;
 }
 
@@ -171,9 +174,8 @@ static void settle_taken(struct owners *owners)
     places_done(&owners->taken);
 }
 
-annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
+static annal_slice find_owner(struct owners *owners, annal_slice origin, annal_slice session)
 {
-    struct owners *owners = arg;
     uint64_t hash = annal__hash(origin.ptr, origin.len, OF_RECORD);
     size_t index = places_next(&owners->records, hash, &(size_t){0});
     if (index != SIZE_MAX) {
@@ -194,6 +196,32 @@ annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
     if (name != SIZE_MAX)
         (void)!places_add(&owners->records, hash, name);
     return found.len > 0 ? found : session;
+}
+
+annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
+{
+    struct owners *owners = arg;
+    pthread_mutex_lock(&owners->lock);
+    annal_slice found = find_owner(owners, origin, session);
+    pthread_mutex_unlock(&owners->lock);
+    return found;
+}
+
+annal_slice owners_guess(struct owners *owners, struct owners **own, annal_slice origin,
+                         annal_slice session)
+{
+    size_t name = SIZE_MAX;
+    if (*own == NULL && (*own = owners_new(NULL, NULL)) == NULL)
+        return session;
+    (*own)->alone = true; /* nothing is looked up in an index */
+    pthread_mutex_lock(&owners->lock);
+    size_t index =
+        places_next(&owners->records, annal__hash(origin.ptr, origin.len, OF_RECORD), &(size_t){0});
+    if (index != SIZE_MAX)
+        name = name_of(*own, annal_slice_of(owners->names[index]));
+    pthread_mutex_unlock(&owners->lock);
+    return name != SIZE_MAX ? annal_slice_of((*own)->names[name])
+                            : find_owner(*own, origin, session);
 }
 
 static annal_status read_events(struct owners *owners, annal_cursor *cursor, annal_error *err)
@@ -243,9 +271,11 @@ void owners_pause(struct owners *owners)
         return;
     annal__record_owner_close(owners->known);
     owners->known = NULL;
+    pthread_mutex_lock(&owners->lock);
     settle_taken(owners);
     if (owners->records.used >= RECORDS_MAX)
         forget_records(owners);
+    pthread_mutex_unlock(&owners->lock);
 }
 
 const annal_error *owners_failure(const struct owners *owners)

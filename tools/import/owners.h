@@ -23,6 +23,14 @@ struct owners *owners_new(annal_store *store, annal_index *index);
 annal_slice owners_find(void *owners, annal_slice origin, annal_slice session);
 
 /*
+ * Return what owners_find() will probably return, without a change of owners, for a log that is
+ * read before the logs before it are imported. own, NULL at first, keeps the records of this log;
+ * free it with owners_free(). The result is valid as long as *own. Any thread.
+ */
+annal_slice owners_guess(struct owners *owners, struct owners **own, annal_slice origin,
+                         annal_slice session);
+
+/*
  * Read the ids of the session's events, for owners_has(). If the same session was read last, only
  * its new events are read. *out_last_us is the time of its last event in us, or 0.
  */
