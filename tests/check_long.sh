@@ -33,6 +33,7 @@ mutate      small mistakes in the product, one at a time: each makes a suite of 
 serve       annal serve: cuts of streams, kills, random requests, clients that leave, OpenTelemetry, 1,000 streams
 mcp         annal mcp: the conformance suite, the official clients, a million requests in flat memory
 acp         annal acp: 100 kills, 3,000 damaged messages, the official client
+streams     annal serve --streams: the conformance suite of Durable Streams, and its client
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, 1,000 of an agent, a million operations, sanitizers
 node        the Node package: on Node 22, 24 and 26, 10,000 kills, a million appends, address sanitizer
@@ -104,6 +105,11 @@ run_part() {
         tests/mcp/run.sh build/bench/tools/annal
         [ -z "${ANNAL_TEST_DATA:-}" ] || tests/mcp/questions.py build/bench/tools/annal tests/mcp/questions.tsv \
             "$ANNAL_TEST_DATA"/{claude-code,codex,gemini-cli,opencode,pi}
+        ;;
+    streams)
+        cmake --preset dev
+        cmake --build --preset dev --target annal_command
+        tests/streams/run.sh build/dev/tools/annal
         ;;
     acp)
         cmake --preset dev

@@ -930,6 +930,119 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused_and_the_connection_en
             assert got.count(b"HTTP/1.1 ") == 1, got
 
 
+ZERO = "0" * 16
+JSON = {"Content-Type": "application/json"}
+
+
+def offset_of(seq):
+    return f"{seq:016}_{ZERO}"
+
+
+def stream(server, name, method="GET", body=None, status=200, headers=None):
+    got, text, heads = server.ask("/v1/stream/" + name, method, body, headers)
+    assert got == status, f"{method} {name}: {got} {text[:300]!r}"
+    return text, heads
+
+
+def producer(seq, epoch=0):
+    return JSON | {"Producer-Id": "p", "Producer-Epoch": str(epoch), "Producer-Seq": str(seq)}
+
+
+def test_a_stream_is_a_session_and_survives_a_kill():
+    with Server("--streams") as server:
+        stream(server, "s", "PUT", '[1,{"a":\n2}]', 201, JSON)
+        stream(server, "s", "PUT", None, 200, JSON)
+        stream(server, "s", "PUT", None, 409, {"Content-Type": "text/plain"})
+        stream(server, "s", "POST", "[[3]]", 200, producer(0))
+        stream(server, "s", "POST", "4", 204, JSON | {"Stream-Seq": "b"})
+        server.stop(signal.SIGKILL)
+        server.start()
+        text, heads = stream(server, "s")
+        assert json.loads(text) == [1, {"a": 2}, [3], 4] and heads["Stream-Up-To-Date"] == "true"
+        stream(server, "s", "POST", "[[3]]", 204, producer(0))
+        stream(server, "s", "POST", "5", 409, producer(2))
+        stream(server, "s", "POST", "5", 200, producer(0, 1))
+        stream(server, "s", "POST", "6", 403, producer(1))
+        stream(server, "s", "POST", "6", 409, JSON | {"Stream-Seq": "a"})
+        stream(server, "s", "POST", "6", 204, JSON | {"Stream-Closed": "true"})
+        stream(server, "s", "POST", "7", 409, JSON)
+        text, heads = stream(server, "s?offset=" + heads["Stream-Next-Offset"])
+        assert json.loads(text) == [5, 6] and heads["Stream-Closed"] == "true"
+        events = [json.loads(line) for line in server.annal("query", "s").splitlines()]
+        assert [event["data"] for event in events if event["type"] == "stream.message"] == [1, {"a": 2}, [3], 4, 5, 6]
+        fork = {"Stream-Forked-From": "/v1/stream/s", "Stream-Fork-Offset": offset_of(2)}
+        stream(server, "a%2Fb/..", "PUT", "[8]", 201, JSON | fork)
+        assert json.loads(stream(server, "a/b%2f..")[0]) == [1, 8]
+        stream(server, "s", "DELETE", status=204)
+        stream(server, "s", status=410)
+        stream(server, "a/b/%2e.", "DELETE", status=204)
+        stream(server, "s", status=404)
+        assert server.get("/sessions")["sessions"] == []
+
+
+def test_a_request_that_waits_for_a_stream_is_answered():
+    with Server("--streams") as server, concurrent.futures.ThreadPoolExecutor() as pool:
+        stream(server, "t", "PUT", " a\r\nb\n", 201, {"Content-Type": "text/plain"})
+        waits = [pool.submit(server.ask, "/v1/stream/t?live=long-poll&offset=now") for _ in range(20)]
+        live = pool.submit(stream, server, "t?live=sse&offset=-1")
+        while not waits[0].done():  # it may ask after the append
+            stream(server, "t", "POST", b"\xff", 204, {"Content-Type": "text/plain"})
+        stream(server, "t", "POST", None, 204, {"Stream-Closed": "true"})
+        answers = [wait.result()[:2] for wait in waits]
+        assert all(status == 204 and not text or status == 200 and set(text) == {0xff} for status, text in answers)
+        text = live.result()[0]
+        assert text.startswith(b"event: data\ndata:  a\ndata:b\n") and text.count(b"event: control") >= 1
+        assert b'"streamClosed":true' in text and b"\xff" in text
+
+
+def test_streams_are_written_with_a_right_and_in_their_place():
+    with Server() as server:
+        stream(server, "s", "PUT", None, 404)
+        server.stop()
+        server.words = ("--streams",)
+        with open(os.path.join(server.store, "serve.token"), "a", encoding="ascii") as file:
+            file.write("read " + "r" * 40 + "\n")
+        server.append("agent", 1)
+        may_write = server.token
+        server.start()
+        for method, status in (("PUT", 403), ("POST", 403), ("DELETE", 403), ("GET", 404)):
+            stream(server, "s", method, None, status)
+        server.token = may_write
+        for method, status in (("PUT", 409), ("POST", 404), ("DELETE", 404), ("GET", 404)):
+            stream(server, "agent", method, "x" if method.startswith("P") else None, status, {"Content-Type": "text/plain"})
+        stream(server, "s", "PUT", "x", 201)
+        for offset in ("1", "now2", "", offset_of(9), offset_of(2) + "0", "-2", "%00", "0" * 300):
+            stream(server, "s?offset=" + offset, status=400)
+        for name, status in (("__ds/subscriptions/x", 404), ("s" * 300, 414), ("%ff" * 70, 414)):
+            stream(server, name, "PUT", None, status)
+        for bad in ({"Content-Type": "a" * 300}, {"Content-Type": "a\xe9"}, {"Stream-TTL": "1e3"}, {"Stream-TTL": "9" * 19},
+                    {"Stream-Expires-At": "soon"}, {"Stream-Fork-Offset": offset_of(1)}):
+            stream(server, "new", "PUT", None, 400, bad)
+        stream(server, "j", "PUT", None, 201, JSON)
+        stream(server, "j", "POST", "[" + "1," * 65536 + "1]", 413, JSON)
+        stream(server, "j", "POST", "[1,]", 400, JSON)
+        assert stream(server, "j")[0] == b"[]"
+
+
+def test_two_servers_of_a_store_agree_about_a_stream():
+    with Server("--streams") as first, Server("--streams") as second:
+        second.stop()
+        shutil.rmtree(second.store)
+        os.symlink(first.store, second.store)
+        second.start()
+        stream(first, "s", "PUT", None, 201, JSON)
+        for seq in range(6):
+            stream((first, second)[seq % 2], "s", "POST", str(seq), 200, producer(seq))
+            stream((second, first)[seq % 2], "s", "POST", str(seq), 204, producer(seq))
+        stream(second, "s", "POST", None, 204, {"Stream-Closed": "true"})
+        stream(first, "s", "POST", "6", 409, producer(6))
+        assert json.loads(stream(first, "s")[0]) == list(range(6))
+        stream(first, "s", "DELETE", status=204)
+        stream(second, "s", "POST", "6", 404, producer(6))
+        second.stop()
+        os.unlink(second.store)
+
+
 def test_tls_and_a_unix_socket():
     tls = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tls")
     cert, key = os.path.join(tls, "cert.pem"), os.path.join(tls, "key.pem")

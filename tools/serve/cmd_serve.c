@@ -33,6 +33,7 @@ static const struct field fields[] = {
     OPTION_WITH("key", "FILE", FIELD_TEXT, NULL, "private key of the certificate, as PEM",
                 .with = "cert"),
     FLAG("read-only", NULL, "refuse all writes, whatever the token"),
+    FLAG("streams", NULL, "serve Durable Streams at /v1/stream/"),
     OPTION("host", "NAME", FIELD_LIST, NULL, "another host name of the server"),
     OPTION("log", "FILE", FIELD_TEXT, NULL, "log file, a line of JSON per request; - is stderr"),
     FLAG("open", NULL, "open the page in a browser"),

@@ -586,6 +586,11 @@ const char *http_header(const struct request *request, const char *name)
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
+const char *http_scheme(const struct request *request)
+{
+    return request->http->is_tls ? "https" : "http";
+}
+
 struct framing {
     unsigned hosts, lengths, codings;
 };

@@ -17,7 +17,7 @@
 
 #include "journal/base/buf.h"
 
-#include <annal/base.h>
+#include <annal/event.h>
 
 #define FLOW_BYTES ((size_t)64 << 10)
 /* time limit in s for the head of a request, and for a pause between two requests */
@@ -55,6 +55,15 @@ struct request {
     annal_slice item;  /* part of path that matched a second {} of the route */
     const char *right; /* right of the request's token: "read", "write", or "" */
     int token;         /* index of the token, or -1 without a token */
+    /* Called after the route, instead of sending the answer: the request waits until resume() is
+     * called, in any thread, which runs the route again. NULL: the request is answered. */
+    void (*park)(struct request *request);
+    void (*resume)(struct request *request);
+    struct {
+        uint64_t offset, seen; /* as in durable.h */
+        int64_t until_us;      /* 0: the request has not waited yet */
+    } poll;                    /* a request that waits for messages of a stream */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* text of id, if it is not a part of path */
 
     /* The answer. */
     unsigned status; /* HTTP status; 0 until it is set */
@@ -122,6 +131,9 @@ void http_answered(struct request *request);
  * lacks it. The text exists as long as the request. */
 const char *http_query(const struct request *request, const char *name);
 const char *http_header(const struct request *request, const char *name);
+
+/* Return the scheme of the address of a request: "http" or "https". */
+const char *http_scheme(const struct request *request);
 
 /* Return whether a proxy in front of the server may have read the request differently: two host
  * names, two lengths of the body, or a transfer coding other than "chunked" (RFC 9112, sections

@@ -9,8 +9,9 @@
 
 /* State of a production. Only one thread at a time may call fill(), and only one may end the
  * production. While fill() runs, the connection may ask for more bytes, or the server may end the
- * flow because it stops; the latter is noticed when the bytes of fill() are appended. */
-enum { IDLE, FILLING, DONE };
+ * flow because it stops; the latter is noticed when the bytes of fill() are appended. While the
+ * production waits, only produce_wake() may continue it. */
+enum { IDLE, FILLING, WAITING, DONE };
 
 struct production {
     struct producer producer;
@@ -48,7 +49,13 @@ static void fill(void *arg)
     annal_status status = ANNAL_END;
     if (!http_flow_is_gone(flow))
         status = production->producer.fill(production->producer.arg, &out);
-    if (status == ANNAL_OK) {
+    if (status == PRODUCE_WAIT) {
+        atomic_store(&production->state, WAITING);
+        if (out.len > 0 && !http_flow_put(flow, annal__buf_slice(&out)))
+            end(production, (annal_slice){0}, true);
+        else
+            production->producer.wait(production->producer.arg, production);
+    } else if (status == ANNAL_OK) {
         http_flow_keep(flow);
         /* set the state before the bytes are appended: once they are, the connection may ask for
          * more */
@@ -70,6 +77,13 @@ static void want(void *arg)
     if (enter(production, FILLING) &&
         !pool_submit(production->pool, production->producer.queue, fill, production))
         end(production, (annal_slice){0}, true);
+}
+
+void produce_wake(struct production *production, bool over)
+{
+    atomic_store(&production->state, FILLING);
+    if (over || !pool_submit(production->pool, production->producer.queue, fill, production))
+        end(production, (annal_slice){0}, !over);
 }
 
 void produce(struct serve *serve, struct request *request, const char *type,

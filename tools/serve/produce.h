@@ -6,6 +6,11 @@
 
 #include "tools/serve/serve.h"
 
+/* What fill() returns if nothing more is available at the moment. */
+#define PRODUCE_WAIT ((annal_status)100)
+
+struct production;
+
 struct producer {
     enum pool_queue queue;
     void *arg;
@@ -13,6 +18,8 @@ struct producer {
      * complete. After a failure the connection is closed, so that the client sees that something is
      * missing. Only one thread at a time calls it. */
     annal_status (*fill)(void *arg, struct buf *out);
+    /* Arrange that produce_wake() is called once. Called after PRODUCE_WAIT. */
+    void (*wait)(void *arg, struct production *production);
     void (*free)(void *arg);
 };
 
@@ -20,5 +27,8 @@ struct producer {
  * answer, or at once if the answer cannot be started. */
 void produce(struct serve *serve, struct request *request, const char *type,
              const struct producer *producer);
+
+/* Continue a production after its wait(). over: end the answer instead. Any thread. */
+void produce_wake(struct production *production, bool over);
 
 #endif

@@ -3,6 +3,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
 #include "tools/mcp/mcp.h"
+#include "tools/serve/durable.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_otlp.h"
 #include "tools/serve/streams.h"
@@ -99,6 +100,13 @@ const struct route routes[] = {
     {"GET", API "/openapi.json", RIGHT_READ, QUEUE_QUICK, 0, openapi, ""},
     {"GET", API "/stream", RIGHT_READ, QUEUE_QUICK, 0, streams_open,
      " session* type* from token last_event_id "},
+    {"GET", DURABLE_PATH "{*}", RIGHT_READ, QUEUE_QUICK, 0, durable_read_get, NULL},
+    {"PUT", DURABLE_PATH "{*}", RIGHT_WRITE, QUEUE_QUICK, DURABLE_BODY_BYTES, durable_write_put,
+     NULL},
+    {"POST", DURABLE_PATH "{*}", RIGHT_WRITE, QUEUE_QUICK, DURABLE_BODY_BYTES, durable_write_post,
+     NULL},
+    {"DELETE", DURABLE_PATH "{*}", RIGHT_WRITE, QUEUE_QUICK, 0, durable_write_delete, NULL},
+    {"OPTIONS", DURABLE_PATH "{*}", RIGHT_NONE, QUEUE_QUICK, 0, durable_read_options, NULL},
     {0}};
 
 /* ---- Finding the route ---- */
@@ -111,12 +119,12 @@ static bool fits(const char *pattern, const char *path, annal_slice *out_id, ann
     int count = 0;
     while (*pattern != '\0') {
         if (*pattern == '{') {
-            size_t len = strcspn(path, "/");
+            size_t len = pattern[1] == '*' ? strlen(path) : strcspn(path, "/");
             holes[count++] = (annal_slice){path, len};
             if (len == 0)
                 return false;
             path += len;
-            pattern += 2;
+            pattern += strcspn(pattern, "}") + 1;
         } else if (*pattern++ != *path++) {
             return false;
         }
@@ -132,13 +140,23 @@ static bool is_method(const char *method, const char *given)
     return strcmp(method, given) == 0 || (strcmp(given, "HEAD") == 0 && strcmp(method, "GET") == 0);
 }
 
+static bool is_stream(const struct route *route)
+{
+    return strncmp(route->path, DURABLE_PATH, sizeof DURABLE_PATH - 1) == 0;
+}
+
+static bool is_served(const struct request *request, const struct route *route)
+{
+    return !is_stream(route) || ((const struct serve *)request->program)->durable != NULL;
+}
+
 /* Add the header Allow with the methods of the path, as in Allow: GET, HEAD, POST. */
 static void put_allow(struct request *request)
 {
     annal_slice id, item;
     const char *before = "Allow: ";
     for (const struct route *route = routes; route->path != NULL; route++) {
-        if (!fits(route->path, request->path, &id, &item))
+        if (!is_served(request, route) || !fits(route->path, request->path, &id, &item))
             continue;
         (void)annal__buf_printf(&request->headers, "%s%s%s", before, route->method,
                                 strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
@@ -152,7 +170,8 @@ static void put_allow(struct request *request)
 static const struct route *find_route(struct request *request, bool *out_other)
 {
     for (const struct route *route = routes; route->path != NULL; route++) {
-        if (!fits(route->path, request->path, &request->id, &request->item))
+        if (!is_served(request, route) ||
+            !fits(route->path, request->path, &request->id, &request->item))
             continue;
         if (is_method(route->method, request->method))
             return route;
@@ -199,7 +218,7 @@ static int check_param(void *arg, const char *name, const char *value)
 static bool knows_params(struct request *request)
 {
     struct params params = {.route = request->route, .request = request};
-    return http_query_all(request, check_param, &params) == 0;
+    return request->route->params == NULL || http_query_all(request, check_param, &params) == 0;
 }
 
 /* ---- Checking access ---- */
@@ -286,7 +305,10 @@ static void find(struct serve *serve, struct request *request)
     } else if (request->route == NULL)
         answer_error(request, 404, "not_found", "this path does not exist");
     else if (may(serve, request) && knows_params(request) && fits_body(request) &&
-             request->id.len > 0 && annal_session_id_check(request->id, &err) < 0)
+             is_stream(request->route))
+        durable_state_admit(request);
+    else if (request->status == 0 && request->id.len > 0 &&
+             annal_session_id_check(request->id, &err) < 0)
         answer_failure(request, &err);
     if (request->status == 0 && request->route->run == transfer_put)
         transfer_admit(serve, request);
@@ -301,11 +323,14 @@ static void put_unread(struct serve *serve, struct request *request)
                                 left.sessions, left.of);
 }
 
+static void resume(struct request *request);
+
 /* Find the route, check the request, and add headers that forbid caching, sending the address to
  * other sites, and guessing the type. */
 void routes_admit(void *arg, struct request *request)
 {
     request->program = arg;
+    request->resume = resume;
     find(arg, request);
     (void)annal__buf_printf(&request->headers,
                             "X-Content-Type-Options: nosniff\nReferrer-Policy: no-referrer\n");
@@ -327,7 +352,21 @@ static void run_job(void *arg)
                      "the client disconnected before the request was processed");
     else
         request->route->run(request->program, request);
+    if (request->park != NULL) {
+        request->park(request); /* another thread may have answered the request when this returns */
+        return;
+    }
     answer_compress(request);
+    http_answered(request);
+}
+
+static void resume(struct request *request)
+{
+    struct serve *serve = request->program;
+    request->park = NULL;
+    if (pool_submit(serve->pool, request->route->queue, run_job, request))
+        return;
+    answer_error(request, 503, "busy", "too many requests are waiting: try again later");
     http_answered(request);
 }
 

@@ -25,6 +25,9 @@ struct serve {
     annal_index *index;
     struct pool *pool;
     struct streams *streams;
+    /* the streams of other programs (durable.h); NULL if they are not served */
+    struct durable *durable;
+    struct durable_waits *waits;
     struct otlp *otlp;
     struct past *past;
     struct filler *filler;
@@ -36,14 +39,15 @@ struct serve {
 
 struct route {
     const char *method;
-    /* path of the route; {} matches one part of a path, the first {} a session id */
+    /* path of the route; {} matches one part of a path, the first {} a session id; {*} at the end
+     * matches the rest of a path, the name of a stream */
     const char *path;
     enum right right;
     enum pool_queue queue;
     size_t body_max;
     void (*run)(struct serve *serve, struct request *request);
     /* names of the query parameters, each between spaces; * after a name: it may be given several
-     * times */
+     * times; NULL: any */
     const char *params;
 };
 

@@ -10,6 +10,7 @@
 #include "tools/cli/spawn.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/whole_file.h"
+#include "tools/serve/durable.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_otlp.h"
@@ -309,6 +310,13 @@ static int open_rest(struct server *server)
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
         return fail_error(&err);
+    if (args_has(server->args, "streams")) {
+        serve->durable = durable_state_new();
+        if (serve->durable == NULL)
+            return fail_storage("serve: out of memory");
+        if (durable_wait_new(&serve->waits, &err) < 0)
+            return fail_error(&err);
+    }
     if (filler_new(serve->store, serve->index, &serve->filler, &err) < 0)
         return fail_error(&err);
     serve->past = past_new(serve->store, serve->index);
@@ -322,6 +330,7 @@ static void close_all(struct server *server)
             http_quiesce(server->listeners[i].http);
     }
     streams_stop(server->serve.streams);
+    durable_wait_stop(server->serve.waits);
     pool_stop(server->serve.pool);
     for (size_t i = 0; i < server->count; i++) {
         const struct place *place = &server->listeners[i].place;
@@ -336,6 +345,8 @@ static void close_all(struct server *server)
     serve_otlp_free(server->serve.otlp);
     past_free(server->serve.past);
     streams_free(server->serve.streams);
+    durable_wait_free(server->serve.waits);
+    durable_state_free(server->serve.durable);
     filler_free(server->serve.filler);
     access_done(&server->serve.access);
     if (server->open_page[0] != '\0')

@@ -1,0 +1,736 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing a stream: create, fork, append, close, delete. */
+#include "journal/base/alloc.h"
+#include "journal/base/base64.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
+#include "tools/cli/args.h"
+#include "tools/serve/durable.h"
+
+#include <annal/delete.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_TYPE "application/octet-stream"
+#define TTL_MAX      UINT64_C(3153600000) /* 100 years, in s */
+#define NUMBER_MAX   ((UINT64_C(1) << 53) - 1)
+#define TRIES_MAX    5
+
+/* ---- Headers ---- */
+
+/* What a request says about a stream. */
+struct wish {
+    const char *type; /* NULL: no Content-Type */
+    bool closes, has_ttl, has_expires, has_producer, has_offset;
+    uint64_t ttl_s, from_offset, from_sub;
+    const char *expires, *stream_seq;
+    char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* source of a fork, or "" */
+    struct durable_producer producer;
+};
+
+/* Read a number without signs and leading zeros. Returns false after an answer. */
+static bool read_number(struct request *request, const char *name, uint64_t most, bool *out_given,
+                        uint64_t *out)
+{
+    const char *text = http_header(request, name);
+    *out_given = text != NULL;
+    if (text == NULL ||
+        (text[strspn(text, "0123456789")] == '\0' && text[0] != '\0' &&
+         (text[0] != '0' || text[1] == '\0') && fields_parse_number(text, out) && *out <= most))
+        return true;
+    answer_error(request, 400, "invalid", "%s must be a whole number up to %" PRIu64, name, most);
+    return false;
+}
+
+/* Read a header that is kept as text. Returns false after an answer. */
+static bool read_text(struct request *request, const char *name, const char **out)
+{
+    const char *text = http_header(request, name);
+    *out = text;
+    for (const char *at = text; at != NULL && *at != '\0'; at++) {
+        if (*at < ' ' || *at > '~' || at - text >= DURABLE_TEXT_BYTES) {
+            answer_error(request, 400, "invalid", "%s must be at most %d bytes of printable ASCII",
+                         name, DURABLE_TEXT_BYTES);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_producer(struct request *request, struct wish *wish)
+{
+    const char *id;
+    bool has_epoch, has_seq;
+    if (!read_text(request, "Producer-Id", &id) ||
+        !read_number(request, "Producer-Epoch", NUMBER_MAX, &has_epoch, &wish->producer.epoch) ||
+        !read_number(request, "Producer-Seq", NUMBER_MAX, &has_seq, &wish->producer.seq))
+        return false;
+    wish->has_producer = id != NULL;
+    if (wish->has_producer != has_epoch || has_epoch != has_seq || (id != NULL && *id == '\0')) {
+        answer_error(request, 400, "invalid",
+                     "Producer-Id, Producer-Epoch and Producer-Seq belong together");
+        return false;
+    }
+    if (id != NULL)
+        memcpy(wish->producer.id, id, strlen(id) + 1);
+    return true;
+}
+
+static bool read_times(struct request *request, struct wish *wish)
+{
+    int64_t time_us;
+    if (!read_number(request, "Stream-TTL", TTL_MAX, &wish->has_ttl, &wish->ttl_s) ||
+        !read_text(request, "Stream-Expires-At", &wish->expires))
+        return false;
+    wish->has_expires = wish->expires != NULL;
+    if (wish->has_ttl && wish->has_expires)
+        answer_error(request, 400, "invalid",
+                     "Stream-TTL and Stream-Expires-At exclude each other");
+    else if (wish->has_expires &&
+             (strlen(wish->expires) >= sizeof((struct durable_state *)0)->expires ||
+              strchr(wish->expires, 'T') == NULL ||
+              annal_time_parse(annal_slice_of(wish->expires), &time_us, NULL) < 0))
+        answer_error(request, 400, "invalid",
+                     "Stream-Expires-At must be a time such as 2026-01-06T07:24:00Z");
+    return request->status == 0;
+}
+
+static bool read_fork(struct request *request, struct wish *wish)
+{
+    bool has_sub;
+    char path[2 * ANNAL_SESSION_ID_BYTES_MAX];
+    const char *from = http_header(request, "Stream-Forked-From");
+    const char *offset = http_header(request, "Stream-Fork-Offset");
+    if (!read_number(request, "Stream-Fork-Sub-Offset", NUMBER_MAX, &has_sub, &wish->from_sub))
+        return false;
+    wish->has_offset = offset != NULL;
+    if ((from == NULL && (has_sub || offset != NULL)) || (offset == NULL && wish->from_sub > 0) ||
+        (offset != NULL && !durable_read_parse(offset, &wish->from_offset))) {
+        answer_error(request, 400, "invalid",
+                     "a fork needs Stream-Forked-From, an offset that this server returned, and a "
+                     "sub-offset only with an offset");
+        return false;
+    }
+    if (from == NULL)
+        return true;
+    snprintf(path, sizeof path, "%s", from);
+    (void)http_unescape(path);
+    if (strlen(from) >= sizeof path || strncmp(path, DURABLE_PATH, sizeof DURABLE_PATH - 1) != 0) {
+        answer_error(request, 404, "not_found", "Stream-Forked-From is not the path of a stream");
+        return false;
+    }
+    return durable_state_name(request, annal_slice_of(path + sizeof DURABLE_PATH - 1), wish->from);
+}
+
+static bool read_wish(struct request *request, struct wish *wish)
+{
+    const char *closed = http_header(request, "Stream-Closed");
+    wish->closes = closed != NULL && strcasecmp(closed, "true") == 0;
+    return read_text(request, "Content-Type", &wish->type) &&
+           read_text(request, "Stream-Seq", &wish->stream_seq) && read_producer(request, wish);
+}
+
+/* ---- Events to append ---- */
+
+/* The events of an append. Texts of the drafts are in `text` by offset until drafts_end(). */
+struct events {
+    annal_draft *drafts;
+    size_t count;
+    struct buf text[3]; /* of stream.created, of bytes, of stream.appended */
+};
+
+static bool add(struct events *events, annal_slice type, annal_slice data)
+{
+    annal_draft *draft = annal__array_add(&events->drafts, &events->count, sizeof *draft);
+    if (draft == NULL)
+        return false;
+    *draft = (annal_draft){.type = type, .data = data};
+    return true;
+}
+
+static void events_done(struct events *events)
+{
+    for (size_t i = 0; i < sizeof events->text / sizeof *events->text; i++)
+        annal__buf_done(&events->text[i]);
+    annal__free(events->drafts);
+}
+
+static bool no_memory(struct request *request)
+{
+    answer_no_memory(request);
+    return false;
+}
+
+/* Add a message for each item of the array in the body, or one for another JSON value. */
+static bool add_json(struct request *request, struct events *events, bool may_be_empty)
+{
+    annal_slice body = annal__buf_slice(&request->body), item;
+    struct json_walk walk;
+    size_t before = events->count;
+    if (annal__json_check(body, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID) {
+        answer_error(request, 400, "invalid", "the body is not JSON");
+        return false;
+    }
+    /* a line break between two tokens; a string contains none */
+    for (size_t i = 0; i < body.len; i++) {
+        if (request->body.ptr[i] == '\n' || request->body.ptr[i] == '\r')
+            request->body.ptr[i] = ' ';
+    }
+    if (!annal__json_walk_array(&walk, body))
+        return add(events, DURABLE_JSON, annal__json_trim(body)) || no_memory(request);
+    while (annal__json_walk_item(&walk, &item)) {
+        if (events->count == ANNAL_APPEND_EVENTS_MAX - 2) {
+            answer_error(request, 413, "limit", "the body has more than %d messages",
+                         ANNAL_APPEND_EVENTS_MAX - 3);
+            return false;
+        }
+        if (!add(events, DURABLE_JSON, annal__json_trim(item)))
+            return no_memory(request);
+    }
+    if (events->count > before || may_be_empty)
+        return true;
+    answer_error(request, 400, "invalid", "the body is an empty array");
+    return false;
+}
+
+/* Add bytes as a text, if they are one, so that they can be read and searched in the session. */
+static bool add_bytes(struct request *request, struct events *events, annal_slice bytes)
+{
+    struct buf coded = {0}, *out = &events->text[1];
+    size_t from = out->len;
+    bool text = annal__json_is_utf8(bytes);
+    annal_status status = text ? ANNAL_OK : annal__base64_put(&coded, bytes);
+    if (status >= 0)
+        status = annal__json_put(out, text ? "{\"text\":?}" : "{\"base64\":?}",
+                                 text ? bytes : annal__buf_slice(&coded));
+    annal__buf_done(&coded);
+    if (status < 0 || !add(events, DURABLE_BYTES, (annal_slice){out->ptr + from, out->len - from}))
+        return no_memory(request);
+    return true;
+}
+
+static bool add_body(struct request *request, struct events *events, const char *type,
+                     bool may_be_empty)
+{
+    if (request->body.len == 0)
+        return true;
+    return durable_state_is_json(type)
+               ? add_json(request, events, may_be_empty)
+               : add_bytes(request, events, annal__buf_slice(&request->body));
+}
+
+/* Add stream.appended, if there is something to say. */
+static bool add_control(struct request *request, struct events *events, const struct wish *wish)
+{
+    struct buf *out = &events->text[2];
+    const char *comma = "";
+    annal_status status = annal__buf_append(out, "{", 1);
+    if (!wish->has_producer && !wish->closes && wish->stream_seq == NULL)
+        return true;
+    if (wish->has_producer) {
+        comma = ",";
+        status = annal__json_put(out, "\"producer\":{\"id\":?,\"epoch\":#,\"seq\":#}",
+                                 annal_slice_of(wish->producer.id), JSON_U64(wish->producer.epoch),
+                                 JSON_U64(wish->producer.seq));
+    }
+    if (status >= 0 && wish->stream_seq != NULL) {
+        status = annal__json_put(out, "#\"stream_seq\":?", annal_slice_of(comma),
+                                 annal_slice_of(wish->stream_seq));
+        comma = ",";
+    }
+    if (status >= 0 && wish->closes)
+        status = annal__buf_printf(out, "%s\"closed\":true", comma);
+    if (status < 0 || annal__buf_append(out, "}", 1) < 0 ||
+        !add(events, DURABLE_CONTROL, annal__buf_slice(out)))
+        return no_memory(request);
+    return true;
+}
+
+/* Append events after state->seq, and apply them to the state. They are durable when finish()
+ * returns true. Call with the lock of the state. */
+static annal_status put(struct serve *serve, annal_slice session, struct durable_state *state,
+                        const struct events *events, annal_writer **out_writer, annal_error *err)
+{
+    const annal_append_options how = {.level = ANNAL_LEVEL_BATCH,
+                                      .expect =
+                                          state->seq == 0 ? ANNAL_EXPECT_NONE : ANNAL_EXPECT_SEQ,
+                                      .expected_seq = state->seq};
+    uint64_t seq = 0;
+    annal_status status = annal_writer_open(serve->store, session, NULL, out_writer, err);
+    if (status >= 0)
+        status = annal_writer_append(*out_writer, events->drafts, events->count, &how, &seq, err);
+    for (size_t i = 0; status >= 0 && i < events->count; i++)
+        status = durable_state_apply(state, events->drafts[i].type, events->drafts[i].data, seq + i,
+                                     annal__system_clock.wall_us(NULL), err);
+    return status;
+}
+
+/* Wait until what was appended is durable, without the lock of the state. Answers and returns false
+ * if it is not. */
+static bool finish(struct serve *serve, struct request *request, annal_writer *writer)
+{
+    annal_error err = {0};
+    annal_status status =
+        writer != NULL ? annal_writer_sync(writer, NULL, &err) : annal_sync(serve->store, &err);
+    annal_writer_close(writer);
+    if (status >= 0)
+        return true;
+    struct durable_state *state = durable_state_take(serve, request->id, NULL);
+    if (state != NULL)
+        durable_state_forget(state);
+    durable_state_give(serve, state);
+    answer_failure(request, &err);
+    return false;
+}
+
+/* ---- Append ---- */
+
+static void put_answer(struct request *request, unsigned status, const struct durable_state *state)
+{
+    request->status = status;
+    durable_read_offset(request, state->tail);
+    if (state->is_closed)
+        (void)annal__buf_printf(&request->headers, "Stream-Closed: true\n");
+}
+
+static void put_number(struct request *request, const char *name, uint64_t number)
+{
+    (void)annal__buf_printf(&request->headers, "%s: %" PRIu64 "\n", name, number);
+}
+
+/* Refuse an append to a stream in this state. */
+static void refuse(struct request *request, const struct durable_state *state, const char *why)
+{
+    answer_error(request, 409, "conflict", "%s", why);
+    put_answer(request, 409, state);
+}
+
+/* Check the epoch and seq of a producer. Answers and returns false if nothing is to be appended. */
+static bool check_producer(struct request *request, struct durable_state *state,
+                           const struct wish *wish)
+{
+    const struct durable_producer *known = durable_state_producer(state, wish->producer.id);
+    const struct durable_producer *given = &wish->producer;
+    bool new_epoch = known == NULL || given->epoch > known->epoch;
+    if (!new_epoch && given->epoch < known->epoch) {
+        answer_error(request, 403, "fenced", "a later epoch of this producer has written");
+        put_number(request, "Producer-Epoch", known->epoch);
+        return false;
+    }
+    if (!new_epoch && given->seq <= known->seq) {
+        if (state->is_closed && memcmp(&state->closed_by, given, sizeof *given) != 0) {
+            refuse(request, state, "the stream is closed");
+            return false;
+        }
+        put_answer(request, 204, state);
+        put_number(request, "Producer-Epoch", known->epoch);
+        put_number(request, "Producer-Seq", known->seq);
+        return false;
+    }
+    if (state->is_closed) {
+        refuse(request, state, "the stream is closed");
+        return false;
+    }
+    uint64_t expected = new_epoch ? 0 : known->seq + 1;
+    if (given->seq == expected)
+        return true;
+    if (known != NULL && new_epoch) {
+        answer_error(request, 400, "invalid", "a new epoch begins with Producer-Seq 0");
+        return false;
+    }
+    answer_error(request, 409, "conflict", "a Producer-Seq is missing before this one");
+    put_number(request, "Producer-Expected-Seq", expected);
+    put_number(request, "Producer-Received-Seq", given->seq);
+    return false;
+}
+
+/* Check whether the messages may be appended now. Answers and returns false if nothing is to be
+ * appended. */
+static bool check_append(struct request *request, struct durable_state *state,
+                         const struct wish *wish)
+{
+    bool empty = request->body.len == 0;
+    if (!durable_state_exists(request, state))
+        return false;
+    if (state->is_closed && !wish->has_producer) {
+        if (empty && wish->closes)
+            put_answer(request, 204, state);
+        else
+            refuse(request, state, "the stream is closed");
+        return false;
+    }
+    if (wish->has_producer && !check_producer(request, state, wish))
+        return false;
+    if (!empty && wish->type == NULL)
+        answer_error(request, 400, "invalid", "an append needs the Content-Type of the stream");
+    else if (!empty && !durable_state_same_type(wish->type, state->type))
+        answer_error(request, 409, "conflict", "the stream has the content type %s", state->type);
+    else if (wish->stream_seq != NULL && strcmp(wish->stream_seq, state->stream_seq) <= 0)
+        answer_error(request, 409, "conflict", "Stream-Seq must be greater than %s",
+                     state->stream_seq);
+    return request->status == 0;
+}
+
+/* Try to append. Returns ANNAL_ERR_CONFLICT, without an answer, if another process has appended
+ * since the state was read. */
+static annal_status try_append(struct serve *serve, struct request *request,
+                               const struct wish *wish, annal_error *err)
+{
+    struct events events = {0};
+    annal_writer *writer = NULL;
+    annal_status status = ANNAL_OK;
+    struct durable_state *state = durable_state_take(serve, request->id, err);
+    if (state == NULL)
+        return err->status;
+    bool appends = check_append(request, state, wish) &&
+                   add_body(request, &events, state->type, false) &&
+                   add_control(request, &events, wish);
+    if (appends)
+        status = put(serve, request->id, state, &events, &writer, err);
+    if (status < 0)
+        durable_state_forget(state);
+    if (appends && status >= 0) {
+        put_answer(request, wish->has_producer && request->body.len > 0 ? 200 : 204, state);
+        if (wish->has_producer) {
+            put_number(request, "Producer-Epoch", wish->producer.epoch);
+            put_number(request, "Producer-Seq", wish->producer.seq);
+        }
+    }
+    /* what a repeated request is about may still be on its way */
+    bool waits = status >= 0 && (appends || request->status == 204);
+    durable_state_give(serve, state);
+    if (waits)
+        (void)finish(serve, request, writer);
+    else
+        annal_writer_close(writer);
+    events_done(&events);
+    return status;
+}
+
+void durable_write_post(struct serve *serve, struct request *request)
+{
+    struct wish wish = {0};
+    annal_error err = {0};
+    annal_status status = ANNAL_ERR_CONFLICT;
+    if (!read_wish(request, &wish))
+        return;
+    if (request->body.len == 0 && !wish.closes) {
+        answer_error(request, 400, "invalid", "the body is empty");
+        return;
+    }
+    for (int i = 0; i < TRIES_MAX && status == ANNAL_ERR_CONFLICT; i++) {
+        /* what this process has appended is in the journal then */
+        status = i > 0 ? annal_sync(serve->store, &err) : ANNAL_OK;
+        if (status >= 0)
+            status = try_append(serve, request, &wish, &err);
+    }
+    if (status < 0 && request->status == 0)
+        answer_failure(request, &err);
+}
+
+/* ---- Delete ---- */
+
+/* Delete the session of a stream; if streams are forked from it, mark it as deleted instead. */
+static annal_status delete (struct serve *serve, annal_slice session, struct durable_state *state,
+                            annal_error *err)
+{
+    struct events events = {0};
+    annal_writer *writer = NULL;
+    annal_status status = annal_delete(serve->index, &session, 1, NULL, NULL, err);
+    if (status >= 0) {
+        durable_state_forget(state);
+        return status;
+    }
+    if (status != ANNAL_ERR_CONFLICT || state->is_deleted)
+        return status;
+    if (!add(&events, ANNAL_SLICE("stream.deleted"), ANNAL_SLICE("{}")))
+        return annal__fail(err, ANNAL_ERR_NOMEM, "streams: out of memory");
+    status = put(serve, session, state, &events, &writer, err);
+    if (status >= 0)
+        status = annal_writer_sync(writer, NULL, err);
+    annal_writer_close(writer);
+    events_done(&events);
+    return status;
+}
+
+/* Delete the deleted streams from which a deleted stream was forked, if nothing needs them now. */
+static void delete_sources(struct serve *serve, char *source)
+{
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && source[0] != '\0') {
+        char next[ANNAL_SESSION_ID_BYTES_MAX + 1];
+        annal_slice session = annal_slice_of(source);
+        struct durable_state *state = durable_state_take(serve, session, NULL);
+        if (state == NULL)
+            return;
+        memcpy(next, state->fork_session, sizeof next);
+        status = state->is_stream && state->is_deleted ? delete (serve, session, state, NULL)
+                                                       : ANNAL_ERR_CONFLICT;
+        durable_state_give(serve, state);
+        memcpy(source, next, sizeof next);
+    }
+}
+
+void durable_write_delete(struct serve *serve, struct request *request)
+{
+    annal_error err = {0};
+    char source[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
+    struct durable_state *state = durable_state_take(serve, request->id, &err);
+    if (state == NULL) {
+        answer_failure(request, &err);
+        return;
+    }
+    if (durable_state_exists(request, state)) {
+        memcpy(source, state->fork_session, sizeof source);
+        if (delete (serve, request->id, state, &err) < 0)
+            answer_failure(request, &err);
+        else
+            request->status = 204;
+    }
+    durable_state_give(serve, state);
+    if (request->status == 204)
+        delete_sources(serve, source);
+}
+
+/* ---- Create ---- */
+
+/* What a new fork has from its source. */
+struct source {
+    char type[DURABLE_TEXT_BYTES + 1], expires[40];
+    int64_t ttl_s;
+    uint64_t offset, tail, at; /* at: the last event that the two share */
+    struct buf part;           /* the beginning of the next message, for a sub-offset into bytes */
+};
+
+/* Move source->at over sub messages after the offset, or, of bytes, read sub bytes of the next
+ * message. */
+static bool read_sub(struct serve *serve, struct request *request, const struct wish *wish,
+                     struct source *source)
+{
+    annal_slice session = annal_slice_of(wish->from);
+    uint64_t left = wish->from_sub, seen;
+    annal_error err = {0};
+    annal_status status = ANNAL_OK;
+    bool json = durable_state_is_json(source->type);
+    while (left > 0 && status == ANNAL_OK) {
+        uint64_t at = source->tail;
+        annal__buf_clear(&source->part);
+        status = durable_read_messages(serve, session, at, 1, &source->part, &at, &seen, &err);
+        if (at == source->tail || (!json && source->part.len < left))
+            break;
+        if (json || source->part.len == left) {
+            source->tail = at;
+            left -= json ? 1 : left;
+            annal__buf_clear(&source->part);
+        } else {
+            source->part.len = (size_t)left;
+            left = 0;
+        }
+    }
+    if (status < 0)
+        answer_failure(request, &err);
+    else if (left > 0)
+        answer_error(request, 400, "invalid",
+                     "Stream-Fork-Sub-Offset is after the end of the next message");
+    return request->status == 0;
+}
+
+static bool read_source(struct serve *serve, struct request *request, const struct wish *wish,
+                        struct source *source)
+{
+    annal_error err = {0};
+    struct durable_state *state = durable_state_take(serve, annal_slice_of(wish->from), &err);
+    if (state == NULL) {
+        answer_failure(request, &err);
+        return false;
+    }
+    uint64_t first = state->first_seq, begin = state->begin_tail;
+    memcpy(source->type, state->type, sizeof source->type);
+    memcpy(source->expires, state->expires, sizeof source->expires);
+    source->ttl_s = state->ttl_s;
+    source->offset = source->tail = wish->has_offset ? wish->from_offset : state->tail;
+    if (state->is_deleted)
+        answer_error(request, 409, "conflict", "the source of the fork was deleted");
+    else if (durable_state_exists(request, state) && source->offset > state->tail)
+        answer_error(request, 400, "invalid", "Stream-Fork-Offset is after the end of the source");
+    else if (request->status == 0 && wish->type != NULL &&
+             !durable_state_same_type(wish->type, state->type))
+        answer_error(request, 409, "conflict", "the source has the content type %s", state->type);
+    durable_state_give(serve, state);
+    if (request->status != 0 || !read_sub(serve, request, wish, source))
+        return false;
+    /* events of the source that are not messages belong to the fork as well: so the fork needs the
+     * source, and not only the source's source */
+    source->at = source->tail >= begin && source->tail < first ? first
+                 : source->tail == 0                           ? 1
+                                                               : source->tail;
+    return true;
+}
+
+/* Return whether an existing stream is what the request asks for. */
+static bool is_same(const struct durable_state *state, const struct wish *wish, const char *type)
+{
+    bool fork = wish->from[0] != '\0';
+    bool times = (fork && !wish->has_ttl && !wish->has_expires) ||
+                 (state->ttl_s == (wish->has_ttl ? (int64_t)wish->ttl_s : -1) &&
+                  strcmp(state->expires, wish->has_expires ? wish->expires : "") == 0);
+    return times && durable_state_same_type(state->type, type) &&
+           state->is_closed == wish->closes && strcmp(state->from, wish->from) == 0 &&
+           (!fork || (state->from_sub == wish->from_sub &&
+                      (!wish->has_offset || state->from_offset == wish->from_offset)));
+}
+
+/* Add stream.created. */
+static bool add_created(struct request *request, struct events *events, const struct wish *wish,
+                        const char *type, const struct source *source)
+{
+    struct buf *out = &events->text[0];
+    bool own = wish->has_ttl || wish->has_expires, fork = wish->from[0] != '\0';
+    int64_t ttl_s = wish->has_ttl ? (int64_t)wish->ttl_s : own || !fork ? -1 : source->ttl_s;
+    const char *expires = wish->has_expires ? wish->expires : own || !fork ? "" : source->expires;
+    annal_status status = annal__json_put(out, "{\"content_type\":?", annal_slice_of(type));
+    if (status >= 0 && ttl_s >= 0)
+        status = annal__buf_printf(out, ",\"ttl\":%" PRId64, ttl_s);
+    if (status >= 0 && expires[0] != '\0')
+        status = annal__json_put(out, ",\"expires_at\":?", annal_slice_of(expires));
+    if (status >= 0 && fork)
+        status =
+            annal__json_put(out, ",\"fork\":{\"from\":?,\"offset\":#,\"sub_offset\":#,\"tail\":#}",
+                            annal_slice_of(wish->from), JSON_U64(source->offset),
+                            JSON_U64(wish->from_sub), JSON_U64(source->tail));
+    if (status < 0 || annal__buf_append(out, "}", 1) < 0 ||
+        !add(events, DURABLE_CREATED, annal__buf_slice(out)))
+        return no_memory(request);
+    return true;
+}
+
+/* Make the journal of a fork. A fork without own events is left by a crash between the two steps,
+ * and is continued. */
+static annal_status fork_session(struct serve *serve, annal_slice session, const struct wish *wish,
+                                 const struct source *source, struct durable_state *state,
+                                 annal_error *err)
+{
+    annal_session_info info;
+    annal_slice from = annal_slice_of(wish->from);
+    if (state->file[0] != '\0')
+        return strcmp(state->fork_session, wish->from) == 0 && state->seq == source->at
+                   ? ANNAL_OK
+                   : annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' exists",
+                                 ANNAL_FMT(session));
+    annal_status status =
+        annal_session_fork(serve->store, from, source->at, session, NULL, &info, err);
+    if (status >= 0) {
+        memcpy(state->file, info.file, sizeof state->file);
+        memcpy(state->fork_session, info.fork_session, sizeof state->fork_session);
+        state->first_seq = info.first_seq;
+        state->seq = info.first_seq - 1;
+    }
+    return status;
+}
+
+/* Create the stream of a session that does not exist. */
+static annal_status create(struct serve *serve, struct request *request, const struct wish *wish,
+                           const char *type, const struct source *source,
+                           struct durable_state *state, annal_writer **out_writer, annal_error *err)
+{
+    struct events events = {0};
+    annal_status status = ANNAL_OK;
+    bool fork = wish->from[0] != '\0';
+    if (!add_created(request, &events, wish, type, source) ||
+        (source->part.len > 0 && !add_bytes(request, &events, annal__buf_slice(&source->part))) ||
+        !add_body(request, &events, type, true) || !add_control(request, &events, wish)) {
+        events_done(&events);
+        return ANNAL_OK;
+    }
+    if (fork)
+        status = fork_session(serve, request->id, wish, source, state, err);
+    else
+        state->first_seq = 1;
+    if (status >= 0)
+        status = put(serve, request->id, state, &events, out_writer, err);
+    events_done(&events);
+    return status;
+}
+
+static void put_location(struct request *request)
+{
+    const char *host = http_header(request, "Host");
+    struct buf *out = &request->headers;
+    (void)annal__buf_printf(out, "Location: %s://%s", http_scheme(request),
+                            host == NULL ? "localhost" : host);
+    for (const char *at = request->path; *at != '\0'; at++) {
+        bool plain = (*at >= '-' && *at <= '9') || (*at >= 'A' && *at <= 'Z') ||
+                     (*at >= 'a' && *at <= 'z') || *at == '_' || *at == '~';
+        (void)annal__buf_printf(out, plain ? "%c" : "%%%02X", (unsigned char)*at);
+    }
+    (void)annal__buf_append(out, "\n", 1);
+}
+
+/* Answer a PUT, with the lock of the state. */
+static annal_status put_stream(struct serve *serve, struct request *request, struct wish *wish,
+                               const char *type, const struct source *source,
+                               struct durable_state *state, annal_writer **out_writer,
+                               annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    unsigned answer = 200;
+    if (durable_state_is_expired(state))
+        status = delete (serve, request->id, state, err);
+    if (status < 0)
+        return status;
+    if (state->is_deleted || (state->file[0] != '\0' && !state->is_stream &&
+                              (wish->from[0] == '\0' || state->seq >= state->first_seq)))
+        answer_error(request, 409, "conflict", "%s",
+                     state->is_deleted ? "the stream was deleted; streams forked from it remain"
+                                       : "the session of this name is not a stream");
+    else if (state->is_stream && !is_same(state, wish, type))
+        answer_error(request, 409, "conflict",
+                     "the stream exists, with another content type, time or source");
+    else if (!state->is_stream) {
+        status = create(serve, request, wish, type, source, state, out_writer, err);
+        answer = 201;
+    }
+    if (status < 0)
+        durable_state_forget(state);
+    if (status < 0 || request->status != 0)
+        return status;
+    put_answer(request, answer, state);
+    (void)annal__buf_printf(&request->headers, "Content-Type: %s\n", state->type);
+    if (answer == 201)
+        put_location(request);
+    return status;
+}
+
+void durable_write_put(struct serve *serve, struct request *request)
+{
+    struct wish wish = {0};
+    struct source source = {.ttl_s = -1};
+    annal_writer *writer = NULL;
+    annal_error err = {0};
+    struct durable_state *state = NULL;
+    annal_status status = ANNAL_OK;
+    if (!read_wish(request, &wish) || !read_times(request, &wish) || !read_fork(request, &wish))
+        return;
+    if (wish.from[0] != '\0' && !read_source(serve, request, &wish, &source)) {
+        annal__buf_done(&source.part);
+        return;
+    }
+    const char *type = wish.type != NULL      ? wish.type
+                       : wish.from[0] != '\0' ? source.type
+                                              : DEFAULT_TYPE;
+    state = durable_state_take(serve, request->id, &err);
+    status = state == NULL ? err.status
+                           : put_stream(serve, request, &wish, type, &source, state, &writer, &err);
+    durable_state_give(serve, state);
+    annal__buf_done(&source.part);
+    if (status < 0 && request->status == 0)
+        answer_failure(request, &err);
+    if (status >= 0 && (request->status == 200 || request->status == 201))
+        (void)finish(serve, request, writer);
+    else
+        annal_writer_close(writer);
+}
