@@ -66,6 +66,8 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
     va_end(args);
 
     annal_status status = status_of(rc);
+    if ((rc & 0xff) == SQLITE_IOERR && errno_of(db, rc) != 0)
+        status = annal__error_of_errno(errno_of(db, rc));
     if (status == ANNAL_ERR_BUSY)
         return annal__fail(err, status, "%s: the database is locked by another program", what);
     annal__fail(err, status, "%s: %s%s", what, db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db),

@@ -26,13 +26,13 @@ static void close_quietly(int fd)
 }
 
 /* Fail with the reason in errno: ANNAL_ERR_NOTFOUND for a missing file, ANNAL_ERR_CONFLICT for an
- * existing file, else ANNAL_ERR_IO. */
+ * existing file, else the status of errno. */
 static annal_status fail_errno(annal_error *err, const char *what, const char *root,
                                const char *slash, const char *path)
 {
     annal_status status = errno == ENOENT   ? ANNAL_ERR_NOTFOUND
                           : errno == EEXIST ? ANNAL_ERR_CONFLICT
-                                            : ANNAL_ERR_IO;
+                                            : annal__error_of_errno(errno);
     annal__fail_errno(err, "%s '%s%s%s'", what, root, slash, path);
     if (err != NULL)
         err->status = status;

@@ -46,6 +46,8 @@ const char *annal_status_name(annal_status status)
         return "disk full";
     case ANNAL_ERR_READONLY:
         return "read-only";
+    case ANNAL_ERR_DISK:
+        return "disk failed";
     }
     return "no such status";
 }
@@ -95,6 +97,10 @@ annal_status annal__error_of_errno(int os_errno)
         return ANNAL_ERR_FULL;
     case EROFS:
         return ANNAL_ERR_READONLY;
+    case EIO:
+    case ENODEV:
+    case ENXIO:
+        return ANNAL_ERR_DISK;
     default:
         return ANNAL_ERR_IO;
     }

@@ -22,13 +22,14 @@ annal_status annal__fail(annal_error *err, annal_status status, const char *form
  */
 #define NO_INODE ENOSR
 
-/* Return the status for an errno: ANNAL_ERR_FULL, ANNAL_ERR_READONLY or ANNAL_ERR_IO. */
+/* Return the status for an errno: ANNAL_ERR_FULL, _READONLY, _DISK or ANNAL_ERR_IO. */
 annal_status annal__error_of_errno(int os_errno);
 
 /* Return whether a status is one of those. */
 static inline bool annal__error_is_io(annal_status status)
 {
-    return status == ANNAL_ERR_IO || status == ANNAL_ERR_FULL || status == ANNAL_ERR_READONLY;
+    return status == ANNAL_ERR_IO || status == ANNAL_ERR_FULL || status == ANNAL_ERR_READONLY ||
+           status == ANNAL_ERR_DISK;
 }
 
 /* As annal__fail() with the status of errno; adds ": <text of errno>" to the message, and keeps

@@ -96,7 +96,7 @@ START_TEST(each_directory_of_the_path_is_synced_even_if_another_process_created_
         failing_libc_arm(&plan);
         annal_status status = annal__below_replace(&below, "a/b/f", TEXT, &MODE, NULL);
         failing_libc_arm(NULL);
-        ck_assert_int_eq(status, ANNAL_ERR_IO);
+        ck_assert_int_eq(status, ANNAL_ERR_DISK);
         ck_assert_uint_eq(plan.calls, plan.fail_at);
     }
     for (int i = 0; i < 2; i++) {

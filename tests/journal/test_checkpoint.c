@@ -184,7 +184,8 @@ START_TEST(a_failed_journal_sync_releases_nothing_until_its_bytes_are_rewritten)
     append_to_many(2, 1);
     uint64_t released = store->commit.released;
     disk.fail_at = disk.calls + 1;
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
+    ck_status(ANNAL_ERR_DISK,
+              annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
     ck_assert_uint_eq(store->commit.released, released);
     ck_assert_uint_eq(store->sessions.late, 1);
     ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
@@ -202,7 +203,8 @@ START_TEST(a_failed_directory_sync_stops_the_store_until_the_next_open_repairs_i
     append_to_many(1, 1);
     uint64_t released = store->commit.released;
     disk.fail_at = disk.calls + 2;
-    ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
+    ck_status(ANNAL_ERR_DISK,
+              annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
     ck_assert_uint_eq(store->commit.released, released);
     ck_status(ANNAL_ERR_CLOSED, append_number(store, "s0", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_ERR_CLOSED);

@@ -190,8 +190,8 @@ START_TEST(an_unreadable_position_is_not_reported_as_stale)
     annal_position here = annal_cursor_position(cursor);
     annal_cursor_close(cursor);
     disk.fail_at = disk.calls + 2; /* open, then the read */
-    ck_status(ANNAL_ERR_IO, annal_cursor_open_at(failing, ANNAL_SLICE("s"), here.seq, here.offset,
-                                                 here.h_before, &cursor, err));
+    ck_status(ANNAL_ERR_DISK, annal_cursor_open_at(failing, ANNAL_SLICE("s"), here.seq, here.offset,
+                                                   here.h_before, &cursor, err));
     ck_ok(annal_cursor_open_at(failing, ANNAL_SLICE("s"), here.seq, here.offset, here.h_before,
                                &cursor, err));
     annal_cursor_close(cursor);

@@ -30,6 +30,17 @@ START_TEST(failing_with_errno_says_why_and_keeps_errno)
 }
 END_TEST
 
+START_TEST(the_status_of_an_errno_says_what_a_program_can_do)
+{
+    ck_assert_int_eq(annal__error_of_errno(EDQUOT), ANNAL_ERR_FULL);
+    ck_assert_int_eq(annal__error_of_errno(EROFS), ANNAL_ERR_READONLY);
+    ck_assert_int_eq(annal__error_of_errno(EIO), ANNAL_ERR_DISK);
+    ck_assert_int_eq(annal__error_of_errno(ENODEV), ANNAL_ERR_DISK);
+    ck_assert_int_eq(annal__error_of_errno(EMFILE), ANNAL_ERR_IO);
+    ck_assert(annal__error_is_io(ANNAL_ERR_DISK));
+}
+END_TEST
+
 START_TEST(a_message_that_names_only_an_object_says_that_memory_is_lacking)
 {
     annal_error err = {0};
@@ -46,7 +57,7 @@ START_TEST(a_caller_may_pass_null_for_the_error)
 {
     errno = EIO;
     ck_assert_int_eq(annal__fail(NULL, ANNAL_ERR_BUSY, "x"), ANNAL_ERR_BUSY);
-    ck_assert_int_eq(annal__fail_errno(NULL, "x"), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal__fail_errno(NULL, "x"), ANNAL_ERR_DISK);
     ck_assert_int_eq(errno, EIO);
     annal__error_context(NULL, "x");
 }
@@ -89,6 +100,8 @@ START_TEST(every_status_has_a_name)
         ANNAL_ERR_CLOSED,   ANNAL_ERR_CONFLICT,
         ANNAL_ERR_UNKNOWN,  ANNAL_ERR_UNSUPPORTED,
         ANNAL_ERR_SQL,      ANNAL_ERR_REFUSED,
+        ANNAL_ERR_FULL,     ANNAL_ERR_READONLY,
+        ANNAL_ERR_DISK,
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         ck_assert_str_ne(annal_status_name(all[i]), "no such status");
@@ -141,6 +154,7 @@ Suite *suite_error(void)
     TCase *tests = suite_case(suite, "error", NULL, NULL);
     tcase_add_test(tests, failing_fills_the_error_and_returns_the_status);
     tcase_add_test(tests, failing_with_errno_says_why_and_keeps_errno);
+    tcase_add_test(tests, the_status_of_an_errno_says_what_a_program_can_do);
     tcase_add_test(tests, a_message_that_names_only_an_object_says_that_memory_is_lacking);
     tcase_add_test(tests, a_caller_may_pass_null_for_the_error);
     tcase_add_test(tests, context_is_prepended_to_the_message_and_keeps_the_rest);

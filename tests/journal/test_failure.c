@@ -456,7 +456,7 @@ START_TEST(events_encoded_after_a_failed_group_are_refused_with_it)
     draft = (annal_draft){.type = ANNAL_SLICE("n"), .data = event_data(data, sizeof data, 4, 40)};
     ck_assert_int_eq(annal_writer_append(writer, &draft, 1, NULL, &seq, &failure), ANNAL_OK);
     ck_assert_uint_eq(seq, 4);
-    ck_assert_int_eq(annal_sync(store, &failure), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal_sync(store, &failure), ANNAL_ERR_DISK);
     ck_assert_int_eq(annal_sync(store, &failure), ANNAL_OK);
     annal_writer_close(writer);
     annal_writer_close(other);
@@ -619,7 +619,7 @@ START_TEST(no_event_joins_an_epoch_that_a_failed_checkpoint_has_released)
     struct stat journal;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1); /* the group that would say so */
-    ck_status(ANNAL_ERR_IO, annal_checkpoint(store, err));
+    ck_status(ANNAL_ERR_DISK, annal_checkpoint(store, err));
     ck_assert_int_eq(stat(tmpdir_path(&dir, "store/" JOURNAL), &journal), 0);
     append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
     store_abandon(store);

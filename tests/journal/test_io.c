@@ -370,7 +370,7 @@ START_TEST(an_existing_directory_that_cannot_be_examined_is_a_failure)
     disk.by_table = true;
     disk.fail_at = disk.calls + 2; /* mkdir says that it exists, then the look */
     disk.way = 0;
-    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_ERR_IO);
+    ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_ERR_DISK);
     ck_assert_int_eq(annal__io_make_dir(&disk.io, path, NULL), ANNAL_OK);
 }
 END_TEST

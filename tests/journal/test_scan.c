@@ -218,7 +218,7 @@ START_TEST(the_hash_before_an_offset_is_found_missing_or_unreadable)
     ck_assert_int_eq(annal__scan_h_before(&scan, journal.len + 5, &h, NULL), ANNAL_END);
     disk.with_errno = EIO;
     disk.fail_at = disk.calls + 1;
-    ck_status(ANNAL_ERR_IO, annal__scan_h_before(&scan, starts[2], &h, err));
+    ck_status(ANNAL_ERR_DISK, annal__scan_h_before(&scan, starts[2], &h, err));
     annal__scan_done(&scan);
 }
 END_TEST
@@ -285,7 +285,7 @@ START_TEST(a_failed_read_of_a_newer_journal_is_reported)
         disk.fail_at = at;
         annal_status status = walk_to_the_third(&disk.io, &scan, &err);
         failed = disk.calls >= at;
-        ck_assert_int_eq(status, failed ? ANNAL_ERR_IO : ANNAL_ERR_UNSUPPORTED);
+        ck_assert_int_eq(status, failed ? ANNAL_ERR_DISK : ANNAL_ERR_UNSUPPORTED);
         annal__scan_done(&scan);
     }
 }
@@ -353,7 +353,7 @@ START_TEST(a_search_reports_every_failed_read)
         disk.fail_at = at;
         annal_status status = seek_and_read(&disk.io, 30, &found, NULL);
         failed = disk.calls >= at;
-        ck_assert_int_eq(status, failed ? ANNAL_ERR_IO : ANNAL_OK);
+        ck_assert_int_eq(status, failed ? ANNAL_ERR_DISK : ANNAL_OK);
         ck_assert(failed || found == 30);
     }
     ck_assert_uint_gt(at, 5);

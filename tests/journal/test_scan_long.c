@@ -223,7 +223,7 @@ START_TEST(a_long_event_that_fails_to_load_is_read_by_the_next_call)
         disk.fail_at = 0;
         if (status == ANNAL_OK)
             break;
-        ck_assert_int_eq(status, ANNAL_ERR_IO);
+        ck_assert_int_eq(status, ANNAL_ERR_DISK);
         ck_assert_uint_lt(n, 100);
     }
     ck_assert_uint_eq(event.seq, 4);

@@ -257,7 +257,7 @@ START_TEST(a_seek_reports_a_failed_read_and_the_next_seek_succeeds)
         disk.fail_at = 0;
         if (status == ANNAL_OK)
             break;
-        ck_assert_int_eq(status, ANNAL_ERR_IO);
+        ck_assert_int_eq(status, ANNAL_ERR_DISK);
         ck_ok(annal__seek(&scan, seq, err));
         ck_next_is(seq);
     }

@@ -196,7 +196,7 @@ START_TEST(a_store_with_a_failed_directory_sync_releases_nothing_before_redo)
         annal_store *failing = store_open_seams(path, &seams);
         append_numbers(failing, "s", 1, 3, ANNAL_LEVEL_SYNC);
         disk.fail_at = disk.calls + which;
-        ck_status(ANNAL_ERR_IO, annal_checkpoint(failing, err));
+        ck_status(ANNAL_ERR_DISK, annal_checkpoint(failing, err));
 
         annal_store *other = NULL;
         uint64_t seq;

@@ -97,7 +97,7 @@ START_TEST(a_session_that_cannot_be_examined_is_a_failure_and_not_omitted)
         unsigned count = 0;
         disk.calls = 0;
         disk.fail_at = at;
-        ck_status(ANNAL_ERR_IO, annal_store_sessions(reader, count_session, &count, err));
+        ck_status(ANNAL_ERR_DISK, annal_store_sessions(reader, count_session, &count, err));
     }
     disk.fail_at = 0;
     store_close(reader);

@@ -426,7 +426,7 @@ static void fail_from_each_call_on(const char *function, bool after_death)
         annal_status status = append_on(&disk, &err);
         failed = disk.calls >= at;
         refused += status < 0;
-        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_IO, "%s from call %u on: %s: %s",
+        ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_DISK, "%s from call %u on: %s: %s",
                       function, at, annal_status_name(status), err.message);
         ck_assert_msg(status == ANNAL_OK || strstr(err.message, strerror(EIO)) != NULL,
                       "%s from call %u on: %s", function, at, err.message);
@@ -472,7 +472,7 @@ static void fail_to_take(const char *function, bool for_good)
         disk.fail_at = at;
         annal_status status = append_on(&disk, &err);
         failed = disk.calls >= at;
-        ck_assert_msg(status == ANNAL_ERR_IO || status == ANNAL_ERR_BUSY, "%s call %u: %s: %s",
+        ck_assert_msg(status == ANNAL_ERR_DISK || status == ANNAL_ERR_BUSY, "%s call %u: %s: %s",
                       function, at, annal_status_name(status), err.message);
     }
 }

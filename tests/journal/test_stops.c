@@ -193,7 +193,7 @@ START_TEST(a_log_whose_sync_failed_is_replaced_beside_a_stopped_holder_of_claim)
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
     stop_with("store/locks/claim");
     atomic_store(&fails_once, true);
-    ck_status(ANNAL_ERR_IO, append_number(store, "a", 2, 20, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_DISK, append_number(store, "a", 2, 20, ANNAL_LEVEL_SYNC, &seq, err));
     int64_t begun_us = stopped_now_us();
     append_numbers(store, "a", 2, 2, ANNAL_LEVEL_SYNC);
     ck_in_time(begun_us, 0);
@@ -385,7 +385,7 @@ START_TEST(a_voided_log_does_not_block_an_open_beside_a_stopped_holder_of_claim)
     append_numbers(dead, "d", 1, 3, ANNAL_LEVEL_SYNC);
     io.open = open_no_new_log;
     atomic_store(&fails_once, true);
-    ck_status(ANNAL_ERR_IO, append_number(dead, "d", 4, 20, ANNAL_LEVEL_SYNC, &seq, err));
+    ck_status(ANNAL_ERR_DISK, append_number(dead, "d", 4, 20, ANNAL_LEVEL_SYNC, &seq, err));
     store_abandon(dead);
     ck_assert_int_eq(access(tmpdir_path(&dir, "store/commit/00.void"), F_OK), 0);
     stop_with("store/locks/claim");

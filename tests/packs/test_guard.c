@@ -325,7 +325,7 @@ START_TEST(a_retry_after_an_unknown_outcome_agrees_with_the_tables)
     annal_error error = {0};
     annal_status status =
         packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, &error);
-    ck_assert_msg(status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_IO, "%s", error.message);
+    ck_assert_msg(status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_DISK, "%s", error.message);
     abandon();
     packs_reopen(&p);
     char *before = packs_rows(&p, "SELECT state FROM tasks WHERE id = 'a'");

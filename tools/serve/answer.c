@@ -49,7 +49,8 @@ unsigned answer_failure_status(const annal_error *err)
     } map[] = {{ANNAL_ERR_NOTFOUND, 404},    {ANNAL_ERR_INVALID, 400}, {ANNAL_ERR_SQL, 400},
                {ANNAL_ERR_CONFLICT, 409},    {ANNAL_ERR_REFUSED, 422}, {ANNAL_ERR_LIMIT, 413},
                {ANNAL_ERR_BUSY, 503},        {ANNAL_ERR_NOMEM, 503},   {ANNAL_ERR_CLOSED, 503},
-               {ANNAL_ERR_UNSUPPORTED, 501}, {ANNAL_ERR_IO, 503},      {ANNAL_ERR_READONLY, 503}};
+               {ANNAL_ERR_UNSUPPORTED, 501}, {ANNAL_ERR_IO, 503},      {ANNAL_ERR_READONLY, 503},
+               {ANNAL_ERR_DISK, 503}};
     unsigned http = 500;
     if (annal__error_is_no_space(err))
         return 507;

@@ -41,10 +41,11 @@ const NAMES = [
   'Refused', // a guard of a pack refused; the message is the pack's sentence
   'DiskFull', // an IOFailed: the disk, or the quota of the user, has no room
   'ReadOnly', // an IOFailed: the store was opened with readOnly, or its filesystem is read-only
+  'DiskFailed', // an IOFailed: the disk failed
 ];
 
 NAMES.forEach((name, place) => {
-  const base = name === 'DiskFull' || name === 'ReadOnly' ? classes.IOFailed : AnnalError;
+  const base = ['DiskFull', 'ReadOnly', 'DiskFailed'].includes(name) ? classes.IOFailed : AnnalError;
   const kind = { [name]: class extends base {} }[name];
   kind.status = -1 - place;
   kind.prototype.name = name;

@@ -57,6 +57,8 @@ export class Refused extends AnnalError {}
 export class DiskFull extends IOFailed {}
 /** The store was opened with readOnly, or its filesystem is read-only. */
 export class ReadOnly extends IOFailed {}
+/** The disk failed. */
+export class DiskFailed extends IOFailed {}
 
 /** One fact of a session. */
 export class Event {

@@ -8,6 +8,7 @@ export const {
   Closed,
   Conflict,
   Corrupt,
+  DiskFailed,
   DiskFull,
   Error,
   Event,

@@ -125,7 +125,8 @@ static void close_writers(struct appender *appender)
 
 static bool is_storage(annal_status status)
 {
-    return status == ANNAL_ERR_IO || status == ANNAL_ERR_FULL || status == ANNAL_ERR_READONLY;
+    return status == ANNAL_ERR_IO || status == ANNAL_ERR_FULL || status == ANNAL_ERR_READONLY ||
+           status == ANNAL_ERR_DISK;
 }
 
 static void fail_item(struct item *item, annal_status status, const annal_error *err)

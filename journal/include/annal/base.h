@@ -43,7 +43,8 @@ typedef enum annal_status {
     ANNAL_END = 1,        /* nothing more to read at the moment; not a failure */
     ANNAL_DAMAGE = 2,     /* a cursor skipped damaged bytes */
     ANNAL_ERR_NOMEM = -1, /* allocation failed */
-    /* the operating system returned an error, for instance because the disk fails; see os_errno */
+    /* the operating system refused, for instance because a permission is missing; see os_errno. A
+     * full, a read-only and a failing disk have statuses of their own */
     ANNAL_ERR_IO = -2,
     ANNAL_ERR_CORRUPT = -3,  /* bytes on the disk are damaged */
     ANNAL_ERR_NOTFOUND = -4, /* the store, session, event or snapshot does not exist */
@@ -66,8 +67,9 @@ typedef enum annal_status {
      * does not allow it */
     ANNAL_ERR_REFUSED = -13,
     ANNAL_ERR_FULL = -14, /* the disk, or the quota of the user, has no room: nothing was written */
-    ANNAL_ERR_READONLY =
-        -15 /* the store is open for reading only, or its filesystem is read-only */
+    /* the store is open for reading only, or its filesystem is read-only */
+    ANNAL_ERR_READONLY = -15,
+    ANNAL_ERR_DISK = -16 /* the disk failed: the system reports EIO, or that the device is gone */
 } annal_status;
 
 /* Return the name of a status, for instance "conflict". Static. Any thread. */

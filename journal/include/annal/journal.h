@@ -108,8 +108,10 @@ typedef struct annal_append_options {
  * ANNAL_ERR_REFUSED   the lease of the session has ended, or it is shared (lease.h), or the last
  *                     event would not get the hash h
  * ANNAL_ERR_FULL      the disk has too little room: make room, then append again
- * ANNAL_ERR_IO        the disk failed. Also if earlier events of the session are durable in the
- *                     commit log but could not be written to its journal yet
+ * ANNAL_ERR_DISK      the disk failed
+ * ANNAL_ERR_IO        the system refused for another reason. This or ANNAL_ERR_DISK also if earlier
+ *                     events of the session are durable in the commit log but could not be written
+ *                     to its journal yet
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer,
                                                             const annal_draft *drafts, size_t count,

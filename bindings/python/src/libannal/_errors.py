@@ -29,7 +29,7 @@ class NoMemory(Error, MemoryError):
 
 
 class IOFailed(Error):
-    """The operating system refused, or the disk failed; `os_errno` says why. The base of `DiskFull` and `ReadOnly`."""
+    """The operating system refused, or the disk failed; `os_errno` says why. The base of `DiskFull`, `DiskFailed` and `ReadOnly`."""
 
     status = -2
 
@@ -114,6 +114,12 @@ class ReadOnly(IOFailed):
     status = -15
 
 
+class DiskFailed(IOFailed):
+    """The disk failed: the system reports EIO, or that the device is gone."""
+
+    status = -16
+
+
 CLASSES: dict[int, type[Error]] = {
     kind.status: kind
     for kind in (
@@ -132,5 +138,6 @@ CLASSES: dict[int, type[Error]] = {
         Refused,
         DiskFull,
         ReadOnly,
+        DiskFailed,
     )
 }
