@@ -72,6 +72,24 @@ def test_10000_coroutines_append_beside_a_stopped_process_and_the_loop_goes_on(p
         holder.wait()
 
 
+def test_a_turn_of_the_loop_answers_some_appends(store: annal.Store) -> None:
+    from libannal._async import _TURN, Appender, _Turns
+
+    async def main() -> list[int]:
+        turns, loop = _Turns(Appender()), asyncio.get_running_loop()
+        futures: list[asyncio.Future[int]] = [loop.create_future() for _ in range(10 * _TURN)]
+        for begin in range(0, len(futures), 250):  # of several threads, all in one turn
+            loop.call_soon_threadsafe(turns.answer, [(future, 1) for future in futures[begin : begin + 250]])
+        done = [0]
+        while done[-1] < len(futures):
+            await asyncio.sleep(0)
+            done.append(sum(future.done() for future in futures))
+        return done
+
+    done = asyncio.run(main())
+    assert max(after - before for before, after in zip(done, done[1:])) <= _TURN
+
+
 def test_an_asynchronous_append_is_durable_and_exact(path: Path) -> None:
     async def main() -> None:
         with annal.open(path) as store:

@@ -4,7 +4,8 @@
 Appends of coroutines wait in a list for each session. A thread takes the list of a session, appends all of it at level
 batch, and syncs once: so many coroutines share a sync, within a session and, because the library groups what several
 threads append, between sessions. A session that another process keeps blocks its own list only. In one turn of the loop
-only some appends are prepared, so that thousands of coroutines that begin at once do not stop it.
+only some appends are prepared, and some answered, so that thousands of coroutines that begin at once, or whose events become
+durable at once, do not stop it.
 """
 
 from __future__ import annotations
@@ -32,19 +33,22 @@ if TYPE_CHECKING:
 _THREADS = 64  # sessions that wait for other processes at the same time before others wait, too
 _GROUP = 512  # appends that share a sync
 
-_TURN = 100  # appends that are prepared in one turn of the loop
+_TURN = 100  # appends that are prepared, and appends that are answered, in one turn of the loop
 
 _Wanted = tuple[asyncio.AbstractEventLoop, "asyncio.Future[int]", Callable[..., int], bool]
+_Answer = tuple["asyncio.Future[int]", Any]  # a seq or an exception
 _Prepared = tuple["Session", Callable[..., int], bool]  # the call takes a level; whether the event is synced
 
 
 class _Turns:
-    """The appends of a loop, of which each turn of the loop prepares some."""
+    """The appends of a loop, of which each turn of the loop prepares some and answers some."""
 
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
         self._count = 0
         self._later: deque[tuple[asyncio.Future[int], Callable[[], _Prepared]]] = deque()
+        self._answers: deque[_Answer] = deque()
+        self._is_due = False
 
     def append(self, prepare: Callable[[], _Prepared]) -> asyncio.Future[int]:
         loop = asyncio.get_running_loop()  # it is not kept: an ended loop must not stay alive
@@ -52,10 +56,19 @@ class _Turns:
         if self._later or self._count >= _TURN:
             self._later.append((future, prepare))
             return future
-        if not self._count:
-            loop.call_soon(self._turn)
         self._begin(future, prepare)
+        self._schedule()
         return future
+
+    def answer(self, answers: list[_Answer]) -> None:
+        """Give futures their answers, in this turn of the loop or a later one. Called in the thread of the loop."""
+        self._answers.extend(answers)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
 
     def _begin(self, future: asyncio.Future[int], prepare: Callable[[], _Prepared]) -> None:
         self._count += 1
@@ -68,11 +81,14 @@ class _Turns:
             future.set_exception(error)
 
     def _turn(self) -> None:
+        self._is_due = False
         self._count = 0
         while self._later and self._count < _TURN:
             self._begin(*self._later.popleft())
-        if self._count:
-            asyncio.get_running_loop().call_soon(self._turn)
+        for _ in range(min(_TURN, len(self._answers))):
+            _settle(*self._answers.popleft())
+        if self._count or self._answers:
+            self._schedule()
 
 
 class Appender:
@@ -123,13 +139,13 @@ class Appender:
                     del self._waiting[session.id]
                     return
             answers = _append_group(session, group)
-            loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[int], Any]]] = {}
+            loops: dict[asyncio.AbstractEventLoop, list[_Answer]] = {}
             for (loop, future, _, _), answer in zip(group, answers):
                 loops.setdefault(loop, []).append((future, answer))
             for loop, found in loops.items():
                 try:
-                    loop.call_soon_threadsafe(_settle, found)
-                except RuntimeError:
+                    loop.call_soon_threadsafe(self._turns[loop].answer, found)
+                except (KeyError, RuntimeError):
                     pass  # the loop was closed
 
     def close(self) -> None:
@@ -159,14 +175,13 @@ def _append_group(session: Session, group: list[_Wanted]) -> list[Any]:
     return answers
 
 
-def _settle(found: list[tuple[asyncio.Future[int], Any]]) -> None:
-    for future, answer in found:
-        if future.done():
-            continue  # it was cancelled; the event is appended all the same
-        if isinstance(answer, BaseException):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
+def _settle(future: asyncio.Future[int], answer: Any) -> None:
+    if future.done():
+        return  # it was cancelled; the event is appended all the same
+    if isinstance(answer, BaseException):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
 
 
 async def read_query(query: Query) -> AsyncIterator[Event]:
