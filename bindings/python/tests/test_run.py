@@ -11,6 +11,15 @@ import pytest
 import libannal as annal
 
 
+def test_a_run_outside_of_its_block_is_refused(store: annal.Store) -> None:
+    run = annal.run("job", store=store)
+    with pytest.raises(annal.Invalid, match="a run begins with its block"):
+        run.step("a", lambda: 1)
+    with pytest.raises(annal.Invalid, match="a run begins with its block"):
+        run.message("user", "hi")
+    assert not hasattr(run, "other")
+
+
 def test_a_run_is_a_session_that_the_tables_understand(store: annal.Store) -> None:
     with annal.run("triage", store=store) as run:
         run.message("user", "Is it green?")

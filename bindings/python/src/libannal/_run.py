@@ -103,6 +103,12 @@ class Run:
         self._session_id = session or f"run_{uuid.uuid4().hex}"
         self._own: Store | None = None
 
+    def __getattr__(self, name: str) -> Any:
+        """Of a run that has not begun, `session` and `recovery` are missing."""
+        if name in ("session", "recovery"):
+            raise Invalid(f"a run begins with its block: with annal.run({self.name!r}, …) as run: …")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __enter__(self) -> Run:
         parent = _current.get()
         store = self._wanted
