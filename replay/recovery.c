@@ -166,6 +166,8 @@ static annal_status read_all(struct owned *owned, annal_index *index, annal_slic
             annal_state_sql(state, annal_slice_of(annal__sql_recovery), NULL, take, owned, err);
     annal_state_free(state);
     recovery->seq = recovery->replay.seq;
+    if (status >= 0 && recovery->status.ptr == NULL && !keep(&recovery->status, (annal_slice){0}))
+        status = ANNAL_ERR_NOMEM;
     if (status >= 0)
         status = annal_cursor_open(annal__index_store(index), session, 1, &cursor, err);
     if (status >= 0)

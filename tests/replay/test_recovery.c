@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define S ANNAL_SLICE("s")
 
@@ -86,6 +87,27 @@ START_TEST(a_recovery_of_a_fork_has_the_history_of_its_parent)
 }
 END_TEST
 
+/* The process ended after it created the journal. */
+START_TEST(a_session_without_events_has_a_recovery)
+{
+    char header[300] = "";
+    begin();
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    const char *path = tmpdir_path(&f.dir, "store/events/s.jsonl");
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(fgets(header, sizeof header, file));
+    fclose(file);
+    ck_assert_int_eq(truncate(path, (off_t)strlen(header)), 0);
+    fixture_open(&f);
+    annal_recovery *found = recovery(S);
+    ck_assert_uint_eq(found->seq, 0);
+    ck_assert_str_eq(found->status.ptr, "");
+    ck_assert_uint_eq(found->call_count + found->turn_count, 0);
+    annal_recovery_free(found);
+}
+END_TEST
+
 /* One append of many drafts. */
 static void append_calls(unsigned count)
 {
@@ -125,6 +147,7 @@ Suite *suite_recovery(void)
     TCase *tc = suite_case(suite, "recovery", fixture_setup, fixture_teardown);
     tcase_add_test(tc, a_recovery_has_open_calls_and_turns_and_the_last_messages);
     tcase_add_test(tc, a_recovery_of_a_fork_has_the_history_of_its_parent);
+    tcase_add_test(tc, a_session_without_events_has_a_recovery);
     tcase_add_test(tc, the_inputs_of_the_newest_calls_are_read);
     return suite;
 }

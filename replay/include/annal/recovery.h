@@ -54,7 +54,7 @@ typedef struct annal_last_message {
 
 typedef struct annal_recovery {
     uint64_t seq;       /* the last event: the expected_seq of the next append; 0: no event */
-    annal_slice status; /* of the session, such as "running" */
+    annal_slice status; /* of the session, such as "running"; "" before its first event */
     /* Calls, oldest first. The input is read of the newest ANNAL_RECOVERY_INPUTS calls, and of as
      * many as fit into ANNAL_RECOVERY_BYTES; of the others it is empty: read event seq. */
     const annal_open_call *calls;
