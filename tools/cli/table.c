@@ -95,6 +95,12 @@ static void print_begin(const char *text, int width, bool last)
     printf("\u2026%*s", last ? 0 : width - used - 1, "");
 }
 
+static void print_spaces(int count)
+{
+    for (; count > 0; count--)
+        putc(' ', stdout);
+}
+
 /* Print text in `width` columns; if cut is set, cut a longer text with an ellipsis. */
 static void print_cell(const char *text, int width, const struct column *column, bool cut,
                        bool last)
@@ -108,9 +114,9 @@ static void print_cell(const char *text, int width, const struct column *column,
         return;
     }
     int gap = own < width ? width - own : 0;
-    printf("%*s%s", column->right ? gap : 0, "", text);
-    if (!column->right && !last)
-        printf("%*s", gap, "");
+    print_spaces(column->right ? gap : 0);
+    fputs(text, stdout);
+    print_spaces(column->right || last ? 0 : gap);
 }
 
 /* ---- Cells ---- */
@@ -145,11 +151,21 @@ static void add_csv(struct table *table, annal_slice text)
 
 enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };
 
+/* If the next cell is not printed, because its column has no title in an aligned table, pass over
+ * it. */
+static bool pass_over(struct table *table)
+{
+    bool hidden = table->format == OUT_TABLE && table->at < table->count &&
+                  table->columns[table->at].title == NULL;
+    table->at += hidden;
+    return hidden;
+}
+
 /* Add a cell. If memory runs out, the cell is shorter; out_finish() does not report that. */
 static void add(struct table *table, annal_slice text, enum cell_kind kind)
 {
     struct buf *row = &table->row;
-    if (table->at >= table->count)
+    if (table->at >= table->count || pass_over(table))
         return;
     if (table->format == OUT_TABLE) {
         add_plain(table, text);
@@ -202,6 +218,8 @@ void table_count(struct table *table, uint64_t count)
 void table_signed(struct table *table, int64_t number)
 {
     char text[24];
+    if (pass_over(table))
+        return;
     snprintf(text, sizeof text, "%" PRId64, number);
     add(table, annal_slice_of(text), CELL_RAW);
 }
@@ -222,6 +240,8 @@ const char *table_real_text(char text[REAL_BYTES], double number)
 void table_real(struct table *table, double number)
 {
     char text[REAL_BYTES];
+    if (pass_over(table))
+        return;
     if (isfinite(number))
         add(table, annal_slice_of(table_real_text(text, number)), CELL_RAW);
     else
@@ -270,8 +290,7 @@ static void print_aligned(struct table *table, char **cells)
             continue;
         print_cell(cells[i] == NULL ? "" : cells[i], table->widths[i], column, table->cut,
                    i == last);
-        if (i < last)
-            printf("%*s", GAP, "");
+        print_spaces(i < last ? GAP : 0);
     }
 }
 
@@ -391,17 +410,22 @@ static void begin_aligned(struct table *table)
     annal__free(titles);
 }
 
+static void print_cells(struct table *table, char **cells)
+{
+    if (table->unfold)
+        print_unfolded(table, cells);
+    else
+        print_aligned(table, cells);
+    fputc('\n', stdout);
+}
+
 static void print_held(struct table *table)
 {
     if (!table->begun && table->rows > 0)
         begin_aligned(table);
     for (int row = 0; row < table->rows; row++) {
         char **cells = table->held + row * table->count;
-        if (table->unfold)
-            print_unfolded(table, cells);
-        else
-            print_aligned(table, cells);
-        fputc('\n', stdout);
+        print_cells(table, cells);
         for (int i = 0; i < table->count; i++) {
             annal__free(cells[i]);
             cells[i] = NULL;
@@ -424,12 +448,17 @@ void table_row(struct table *table)
     char **cells = table->held + table->rows * table->count;
     for (int i = 0; i < table->count; i++) {
         struct buf *cell = &table->cells[i];
-        cells[i] = must_strndup(cell->len > 0 ? cell->ptr : "", cell->len);
-        annal__buf_clear(cell);
+        must_append(cell, "", 1);
+        cells[i] = table->begun ? cell->ptr : must_strndup(cell->ptr, cell->len - 1);
     }
-    table->rows++;
-    if (table->begun || table->rows == ROWS_HELD)
+    if (table->begun) {
+        print_cells(table, cells);
+        memset(cells, 0, (size_t)table->count * sizeof *cells);
+    } else if (++table->rows == ROWS_HELD) {
         print_held(table);
+    }
+    for (int i = 0; i < table->count; i++)
+        annal__buf_clear(&table->cells[i]);
 }
 
 bool table_shows(struct table *table, int column)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -50,34 +51,48 @@ enum {
 #define IF_LOST    " (?9 IS NULL OR s.id IN (" GONE "))"
 
 /*
- * Choose the sessions and number them in the order of the list, with only the columns that this
- * needs; the next query adds the other columns. The number is that of the row in the sorted
- * subquery: with an order of its own, row_number() would sort all sessions before the limit. Format
- * arguments: the join for the sort key, the sort key, the limit.
+ * Choose the sessions in the order of the list, with only the columns that this needs; the next
+ * query adds the other columns, for one row of this list after the other: a CROSS JOIN, and a list
+ * with a limit of its own, so that SQLite keeps its order. A tree sorts again, by the place in the
+ * list. Format arguments: the place, the join for the sort key, the sort key, the limit, the end.
  */
 static const char chosen[] =
-    "WITH chosen AS MATERIALIZED (SELECT at, id, active, row_number() OVER () AS place FROM ("
-    "SELECT s.rowid AS at, s.id, " ACTIVE " AS active"
+    "chosen AS MATERIALIZED (%s"
+    "SELECT s.rowid AS at, s.id, " ACTIVE " AS active, 0 AS place"
     " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"
     " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " AND" IF_LOST
-    " ORDER BY %s s.time_from IS '" SESSION_GUESSED "', active DESC, s.id LIMIT %s))";
+    " ORDER BY %s s.time_from IS '" SESSION_GUESSED "', active DESC, s.id LIMIT %s%s), ";
+#define PLACED "SELECT at, id, active, row_number() OVER () AS place FROM ("
 
-/*
- * The costs are those of usage_by_session. They are summed here, because SQLite computes that view
- * for all sessions before it chooses some. Format arguments: OF_CHOSEN, unless all sessions are
- * listed, so that each would be looked up; the expression for the project, the columns of the
- * source, and the joins for both.
- */
-#define OF_CHOSEN "WHERE session_id IN (SELECT id FROM chosen)"
+/* The costs are those of usage_by_session. They are summed here, because SQLite computes that view
+ * for all sessions before it chooses some. */
+#define COSTS                                                                                      \
+    "SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"                    \
+    " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"                         \
+    " sum(costed_tokens) AS costed_tokens FROM usage_costs"
+
+/* The costs of the chosen sessions; if all sessions are listed, those of read_costs() instead,
+ * because SQLite would copy them into a table and an index before it lists the first session. */
+#define COSTS_OF_CHOSEN COSTS " WHERE session_id IN (SELECT id FROM chosen) GROUP BY session_id"
+#define NO_COSTS                                                                                   \
+    "SELECT NULL AS session_id, NULL AS cost_usd, NULL AS computed_cost_usd,"                      \
+    " NULL AS costed_tokens WHERE 0"
+
+/* Format arguments: the costs, the expression for the project, the columns of the source, FROM, and
+ * the joins for both. */
 static const char listed[] =
-    ", costs AS (SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
-    " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"
-    " sum(costed_tokens) AS costed_tokens FROM usage_costs %s GROUP BY session_id),"
-    " listed AS (" SESSION_SELECT ","
+    "costs AS (%s), listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above, %s AS project,"
-    " %s, chosen.active, chosen.place"
-    " FROM chosen CROSS JOIN sessions s ON s.rowid = chosen.at" SESSION_PARENTS
-    " LEFT JOIN costs c ON c.session_id = s.id %s %s)";
+    " %s, %s" SESSION_PARENTS " LEFT JOIN costs c ON c.session_id = s.id %s %s)";
+
+#define FROM_CHOSEN                                                                                \
+    "chosen.active, chosen.place FROM chosen CROSS JOIN sessions s ON s.rowid = chosen.at"
+
+/* All sessions, in the usual order. Without a limit, SQLite sorts faster than it fills the list of
+ * the chosen sessions. */
+#define FROM_ALL ACTIVE " AS active FROM sessions s"
+#define ORDER_OF_ALL                                                                               \
+    " ORDER BY listed.time_from IS '" SESSION_GUESSED "', listed.active DESC, session_id"
 
 /* the join for the project j.project, which must be computed for all sessions at once */
 #define JOIN_PROJECT "LEFT JOIN session_projects j ON j.session_id = s.id"
@@ -112,7 +127,7 @@ static const char listed[] =
     "BY id LIMIT 1) END,"                                                                          \
     " session_id IN (" GONE " AND value ->> 'copy')"
 
-static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place";
+static const char flat[] = SHOWN "0" COUNTED " FROM listed";
 
 /* A session is the root of a tree if its parent is not in the list, or if it is its own parent. */
 static const char tree[] =
@@ -187,6 +202,13 @@ struct ls {
     struct session_findings findings;
     int64_t now_us;
     bool terminal;
+    /* if all sessions are listed: their costs, in the order of the ids, which are in cost_ids */
+    struct session_cost {
+        size_t id, id_len;
+        annal_value values[3]; /* SESSION_COST, SESSION_COMPUTED, SESSION_COSTED */
+    } * costs;
+    size_t cost_count;
+    struct buf cost_ids;
     struct buf lost;     /* JSON of changes_look(), with --lost */
     struct buf restored; /* the first session whose log can be restored */
     bool any;            /* whether a session was printed */
@@ -303,9 +325,52 @@ static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
         rows_cell(ls->table, &row->values[i]);
 }
 
-static int print_row(void *arg, const annal_row *row)
+/* ---- Costs ---- */
+
+static int keep_cost(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
+    struct session_cost *cost = must_array_add(&ls->costs, &ls->cost_count, sizeof *cost);
+    cost->id = ls->cost_ids.len;
+    cost->id_len = row->values[0].bytes.len;
+    must_append_slice(&ls->cost_ids, row->values[0].bytes);
+    memcpy(cost->values, row->values + 1, sizeof cost->values);
+    return 0;
+}
+
+static annal_status read_costs(struct ls *ls, annal_error *err)
+{
+    return annal_sql(ls->index, ANNAL_SLICE(COSTS " GROUP BY session_id ORDER BY session_id"),
+                     &(annal_sql_options){.as_indexed = true}, keep_cost, ls, err);
+}
+
+/* Set the costs in the values of a row to those of its session, if all costs were read. */
+static void set_cost(const struct ls *ls, annal_value *values)
+{
+    static const int columns_of[] = {SESSION_COST, SESSION_COMPUTED, SESSION_COSTED};
+    annal_slice id = values[SESSION_ID].bytes;
+    for (size_t low = 0, high = ls->cost_count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        const struct session_cost *cost = &ls->costs[middle];
+        size_t len = cost->id_len < id.len ? cost->id_len : id.len;
+        int order = memcmp(ls->cost_ids.ptr + cost->id, id.ptr, len);
+        if (order == 0)
+            order = (cost->id_len > id.len) - (cost->id_len < id.len);
+        for (int i = 0; i < 3 && order == 0; i++)
+            values[columns_of[i]] = cost->values[i];
+        low = order < 0 ? middle + 1 : order == 0 ? high : low;
+        high = order > 0 ? middle : high;
+    }
+}
+
+static int print_row(void *arg, const annal_row *found)
+{
+    struct ls *ls = arg;
+    annal_value values[LS_COLUMNS + 3];
+    const annal_row own = {.count = found->count, .names = found->names, .values = values};
+    const annal_row *row = &own;
+    memcpy(values, found->values, sizeof values);
+    set_cost(ls, values);
     ls->any = true;
     uint64_t findings = session_findings_of(&ls->findings, row->values[SESSION_ID].bytes);
     for (int i = 0; i < SESSION_COLUMN_COUNT; i++) {
@@ -403,13 +468,20 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                   integer_value(lists_all(args))};
     bool is_tree = args_has(args, "tree");
     bool has_project = ls->format != OUT_TABLE || ls->columns[AT_PROJECT].title != NULL;
-    must_printf(&sql, chosen, orders[sort].join, orders[sort].key, is_tree ? "-1" : "?5");
+    bool sorts_all = lists_all(args) && !is_tree && sort == 0;
+    must_append_text(&sql, "WITH ");
+    if (!sorts_all)
+        must_printf(&sql, chosen, is_tree ? PLACED : "", orders[sort].join, orders[sort].key,
+                    is_tree ? "-1" : "?5", is_tree ? ")" : "");
     bool has_source = ls->format != OUT_TABLE || ls->columns[AT_HOST].title != NULL;
-    must_printf(&sql, listed, lists_all(args) ? "" : OF_CHOSEN, has_project ? "j.project" : "NULL",
+    must_printf(&sql, listed, lists_all(args) ? NO_COSTS : COSTS_OF_CHOSEN,
+                has_project ? "j.project" : "NULL",
                 has_source ? "o.source_host, o.source_path"
                            : "NULL AS source_host, NULL AS source_path",
-                has_project ? JOIN_PROJECT : "", has_source ? JOIN_SOURCE : "");
+                sorts_all ? FROM_ALL : FROM_CHOSEN, has_project ? JOIN_PROJECT : "",
+                has_source ? JOIN_SOURCE : "");
     must_append_text(&sql, is_tree ? tree : flat);
+    must_append_text(&sql, sorts_all ? ORDER_OF_ALL : "");
     annal_status status =
         annal_sql(ls->index, annal__buf_slice(&sql),
                   &(annal_sql_options){.params = params, .param_count = 10, .as_indexed = true},
@@ -448,6 +520,8 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
         session_findings_ask(ls->index, (annal_slice){0}, false, &ls->findings, &err);
     if (status == ANNAL_OK && args_has(ls->args, "lost"))
         status = changes_look(store, ls->index, &ls->lost, &err);
+    if (status == ANNAL_OK && lists_all(ls->args))
+        status = read_costs(ls, &err);
     if (status == ANNAL_OK)
         status = ask(ls, limit, &err);
     bool costs = status == ANNAL_OK && ls->terminal && table_shows(ls->table, SESSION_COST);
@@ -455,6 +529,8 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     if (costs)
         status = print_note(ls, &err);
     annal__buf_done(&ls->without_price);
+    annal__buf_done(&ls->cost_ids);
+    annal__free(ls->costs);
     print_restore(ls);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
         say("the store has no sessions yet");
