@@ -1039,6 +1039,11 @@ def test_two_servers_of_a_store_agree_about_a_stream():
         assert json.loads(stream(first, "s")[0]) == list(range(6))
         stream(first, "s", "DELETE", status=204)
         stream(second, "s", "POST", "6", 404, producer(6))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            puts = [pool.submit(server.ask, f"/v1/stream/n{n // 4}", "PUT", None, JSON)
+                    for n in range(32) for server in (first, second)]
+            answers = [put.result()[0] for put in puts]
+        assert answers.count(201) == 8 and answers.count(200) == 56, answers
         second.stop()
         os.unlink(second.store)
 

@@ -27,8 +27,9 @@
 #define DURABLE_PATH       "/v1/stream/"
 #define DURABLE_BODY_BYTES ((size_t)16 << 20)
 /* maximum length of a content type, a producer's id, and a Stream-Seq */
-#define DURABLE_TEXT_BYTES 200
-#define DURABLE_OFFSET_MAX UINT64_C(9999999999999998)
+#define DURABLE_TEXT_BYTES    200
+#define DURABLE_PRODUCERS_MAX 4096u /* of a stream */
+#define DURABLE_OFFSET_MAX    UINT64_C(9999999999999998)
 
 #define DURABLE_JSON    ANNAL_SLICE("stream.message")
 #define DURABLE_BYTES   ANNAL_SLICE("stream.data")
@@ -44,8 +45,7 @@ struct durable_producer {
 struct durable_state {
     char file[33]; /* file id of the journal; "": no such session */
     uint64_t seq;  /* last event that was read; for a fork without own events, its fork point */
-    uint64_t first_seq;  /* seq of the first event in the session's own journal */
-    uint64_t synced_seq; /* last event that is known to be durable */
+    uint64_t first_seq; /* seq of the first event in the session's own journal */
     char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     bool is_stream, is_closed, is_deleted;
     char type[DURABLE_TEXT_BYTES + 1]; /* content type */

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STATES_MAX    256u /* copies in memory; the copy that was not used for longest is dropped */
-#define PRODUCERS_MAX 4096u /* of a stream */
+#define STATES_MAX 256u /* copies in memory; the copy that was not used for longest is dropped */
 
 struct entry {
     struct durable_state state; /* first, so that a state is its entry */
@@ -183,9 +182,9 @@ static annal_status apply_producer(struct durable_state *state, const struct dur
                                    annal_error *err)
 {
     struct durable_producer *producer = durable_state_producer(state, of->id);
-    if (producer == NULL && state->producer_count == PRODUCERS_MAX)
+    if (producer == NULL && state->producer_count == DURABLE_PRODUCERS_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "the stream has more than %u producers",
-                           PRODUCERS_MAX);
+                           DURABLE_PRODUCERS_MAX);
     if (producer == NULL)
         producer = annal__array_add(&state->producers, &state->producer_count, sizeof *producer);
     if (producer == NULL)
@@ -270,8 +269,6 @@ static annal_status refresh(struct serve *serve, annal_slice session, struct dur
     }
     if (info.last_seq > state->seq && (state->is_stream || state->seq < state->first_seq))
         status = read_on(serve, session, state, err);
-    if (state->is_stream && info.last_seq > state->synced_seq)
-        state->synced_seq = info.last_seq;
     return status;
 }
 

@@ -130,17 +130,20 @@ static bool read_wish(struct request *request, struct wish *wish)
 {
     const char *closed = http_header(request, "Stream-Closed");
     wish->closes = closed != NULL && strcasecmp(closed, "true") == 0;
-    return read_text(request, "Content-Type", &wish->type) &&
-           read_text(request, "Stream-Seq", &wish->stream_seq) && read_producer(request, wish);
+    if (!read_text(request, "Content-Type", &wish->type))
+        return false;
+    if (wish->type != NULL && wish->type[0] == '\0')
+        wish->type = NULL;
+    return read_text(request, "Stream-Seq", &wish->stream_seq) && read_producer(request, wish);
 }
 
 /* ---- Events to append ---- */
 
-/* The events of an append. Texts of the drafts are in `text` by offset until drafts_end(). */
+/* The events of an append, and the memory of their data. */
 struct events {
     annal_draft *drafts;
     size_t count;
-    struct buf text[3]; /* of stream.created, of bytes, of stream.appended */
+    struct buf created, part, body, control;
 };
 
 static bool add(struct events *events, annal_slice type, annal_slice data)
@@ -154,8 +157,10 @@ static bool add(struct events *events, annal_slice type, annal_slice data)
 
 static void events_done(struct events *events)
 {
-    for (size_t i = 0; i < sizeof events->text / sizeof *events->text; i++)
-        annal__buf_done(&events->text[i]);
+    annal__buf_done(&events->created);
+    annal__buf_done(&events->part);
+    annal__buf_done(&events->body);
+    annal__buf_done(&events->control);
     annal__free(events->drafts);
 }
 
@@ -198,17 +203,17 @@ static bool add_json(struct request *request, struct events *events, bool may_be
 }
 
 /* Add bytes as a text, if they are one, so that they can be read and searched in the session. */
-static bool add_bytes(struct request *request, struct events *events, annal_slice bytes)
+static bool add_bytes(struct request *request, struct events *events, annal_slice bytes,
+                      struct buf *out)
 {
-    struct buf coded = {0}, *out = &events->text[1];
-    size_t from = out->len;
+    struct buf coded = {0};
     bool text = annal__json_is_utf8(bytes);
     annal_status status = text ? ANNAL_OK : annal__base64_put(&coded, bytes);
     if (status >= 0)
         status = annal__json_put(out, text ? "{\"text\":?}" : "{\"base64\":?}",
                                  text ? bytes : annal__buf_slice(&coded));
     annal__buf_done(&coded);
-    if (status < 0 || !add(events, DURABLE_BYTES, (annal_slice){out->ptr + from, out->len - from}))
+    if (status < 0 || !add(events, DURABLE_BYTES, annal__buf_slice(out)))
         return no_memory(request);
     return true;
 }
@@ -220,13 +225,13 @@ static bool add_body(struct request *request, struct events *events, const char 
         return true;
     return durable_state_is_json(type)
                ? add_json(request, events, may_be_empty)
-               : add_bytes(request, events, annal__buf_slice(&request->body));
+               : add_bytes(request, events, annal__buf_slice(&request->body), &events->body);
 }
 
 /* Add stream.appended, if there is something to say. */
 static bool add_control(struct request *request, struct events *events, const struct wish *wish)
 {
-    struct buf *out = &events->text[2];
+    struct buf *out = &events->control;
     const char *comma = "";
     annal_status status = annal__buf_append(out, "{", 1);
     if (!wish->has_producer && !wish->closes && wish->stream_seq == NULL)
@@ -309,6 +314,11 @@ static void refuse(struct request *request, const struct durable_state *state, c
     put_answer(request, 409, state);
 }
 
+static bool is_producer(const struct durable_producer *a, const struct durable_producer *b)
+{
+    return strcmp(a->id, b->id) == 0 && a->epoch == b->epoch && a->seq == b->seq;
+}
+
 /* Check the epoch and seq of a producer. Answers and returns false if nothing is to be appended. */
 static bool check_producer(struct request *request, struct durable_state *state,
                            const struct wish *wish)
@@ -322,7 +332,7 @@ static bool check_producer(struct request *request, struct durable_state *state,
         return false;
     }
     if (!new_epoch && given->seq <= known->seq) {
-        if (state->is_closed && memcmp(&state->closed_by, given, sizeof *given) != 0) {
+        if (state->is_closed && !is_producer(&state->closed_by, given)) {
             refuse(request, state, "the stream is closed");
             return false;
         }
@@ -333,6 +343,11 @@ static bool check_producer(struct request *request, struct durable_state *state,
     }
     if (state->is_closed) {
         refuse(request, state, "the stream is closed");
+        return false;
+    }
+    if (known == NULL && state->producer_count == DURABLE_PRODUCERS_MAX) {
+        answer_error(request, 429, "limit", "the stream has %u producers, its maximum",
+                     DURABLE_PRODUCERS_MAX);
         return false;
     }
     uint64_t expected = new_epoch ? 0 : known->seq + 1;
@@ -588,7 +603,7 @@ static bool is_same(const struct durable_state *state, const struct wish *wish, 
 static bool add_created(struct request *request, struct events *events, const struct wish *wish,
                         const char *type, const struct source *source)
 {
-    struct buf *out = &events->text[0];
+    struct buf *out = &events->created;
     bool own = wish->has_ttl || wish->has_expires, fork = wish->from[0] != '\0';
     int64_t ttl_s = wish->has_ttl ? (int64_t)wish->ttl_s : own || !fork ? -1 : source->ttl_s;
     const char *expires = wish->has_expires ? wish->expires : own || !fork ? "" : source->expires;
@@ -641,7 +656,8 @@ static annal_status create(struct serve *serve, struct request *request, const s
     annal_status status = ANNAL_OK;
     bool fork = wish->from[0] != '\0';
     if (!add_created(request, &events, wish, type, source) ||
-        (source->part.len > 0 && !add_bytes(request, &events, annal__buf_slice(&source->part))) ||
+        (source->part.len > 0 &&
+         !add_bytes(request, &events, annal__buf_slice(&source->part), &events.part)) ||
         !add_body(request, &events, type, true) || !add_control(request, &events, wish)) {
         events_done(&events);
         return ANNAL_OK;
@@ -682,8 +698,11 @@ static annal_status put_stream(struct serve *serve, struct request *request, str
         status = delete (serve, request->id, state, err);
     if (status < 0)
         return status;
-    if (state->is_deleted || (state->file[0] != '\0' && !state->is_stream &&
-                              (wish->from[0] == '\0' || state->seq >= state->first_seq)))
+    /* a journal without events is a stream that another process is creating now */
+    bool other = state->file[0] != '\0' && !state->is_stream &&
+                 (state->seq >= state->first_seq ||
+                  (state->fork_session[0] != '\0' && wish->from[0] == '\0'));
+    if (state->is_deleted || other)
         answer_error(request, 409, "conflict", "%s",
                      state->is_deleted ? "the stream was deleted; streams forked from it remain"
                                        : "the session of this name is not a stream");
@@ -711,8 +730,7 @@ void durable_write_put(struct serve *serve, struct request *request)
     struct source source = {.ttl_s = -1};
     annal_writer *writer = NULL;
     annal_error err = {0};
-    struct durable_state *state = NULL;
-    annal_status status = ANNAL_OK;
+    annal_status status = ANNAL_ERR_CONFLICT;
     if (!read_wish(request, &wish) || !read_times(request, &wish) || !read_fork(request, &wish))
         return;
     if (wish.from[0] != '\0' && !read_source(serve, request, &wish, &source)) {
@@ -722,10 +740,19 @@ void durable_write_put(struct serve *serve, struct request *request)
     const char *type = wish.type != NULL      ? wish.type
                        : wish.from[0] != '\0' ? source.type
                                               : DEFAULT_TYPE;
-    state = durable_state_take(serve, request->id, &err);
-    status = state == NULL ? err.status
-                           : put_stream(serve, request, &wish, type, &source, state, &writer, &err);
-    durable_state_give(serve, state);
+    /* another process may create the stream at the same time */
+    for (int i = 0; i < TRIES_MAX && status == ANNAL_ERR_CONFLICT; i++) {
+        status = i > 0 ? annal_sync(serve->store, &err) : ANNAL_OK;
+        if (status < 0)
+            break;
+        struct durable_state *state = durable_state_take(serve, request->id, &err);
+        annal_writer_close(writer);
+        writer = NULL;
+        status = state == NULL
+                     ? err.status
+                     : put_stream(serve, request, &wish, type, &source, state, &writer, &err);
+        durable_state_give(serve, state);
+    }
     annal__buf_done(&source.part);
     if (status < 0 && request->status == 0)
         answer_failure(request, &err);
