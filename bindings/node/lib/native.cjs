@@ -4,20 +4,23 @@
 
 const path = require('node:path');
 const errors = require('./errors.cjs');
+const { libc } = require('./libc.cjs');
 
 function load() {
-  const place = path.join(__dirname, '..', 'prebuilds', `${process.platform}-${process.arch}`);
+  const place = `${process.platform}-${process.arch}`;
+  const found = libc();
   let first;
-  for (const libc of ['glibc', 'musl']) {
+  for (const kind of found === undefined ? ['glibc', 'musl'] : [found]) {
     try {
-      return require(path.join(`${place}-${libc}`, 'annal.node'));
+      return require(path.join(__dirname, '..', 'prebuilds', `${place}-${kind}`, 'annal.node'));
     } catch (error) {
       first ??= error;
     }
   }
+  const [reason] = first.message.split('\n');
   throw new errors.Unsupported(
-    `load the addon of libannal for ${process.platform} on ${process.arch}: ${first.message}; ` +
-      'the package has it for Linux, and README.md says how to build it',
+    `load the addon of libannal for ${place} with ${found ?? 'an unknown C library'}: ${reason}; the package has it for Linux on ` +
+      'x64 and arm64, with glibc 2.34 or musl 1.2.5 (Alpine 3.20) and later, if those were built into it: docs/node.md says how',
   );
 }
 

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import * as annal from 'libannal';
-import { openStore } from './helpers.mjs';
+import { openStore, place } from './helpers.mjs';
 
 const exec = promisify(execFile);
 const require = createRequire(import.meta.url);
@@ -106,4 +106,16 @@ test("SQLite of Node and ours do not take each other's locks", async (t) => {
     }
     await store.close();
   }
+});
+
+test('the addon is chosen by the C library, and a package without it says what it needs', async (t) => {
+  const { libc, libcOf } = require(path.join(path.dirname(require.resolve('libannal')), 'libc.cjs'));
+  const line = '7f0 r-xp 0 08:01 1 ';
+  for (const file of ['/lib/ld-musl-x86_64.so.1', '/lib/libc.musl-aarch64.so.1', '/usr/lib/x86_64-linux-musl/libc.so'])
+    assert.equal(libcOf(`${line}/usr/bin/node\n${line}${file}\n`), 'musl');
+  assert.equal(libcOf(`${line}/lib/x86_64-linux-gnu/libc.so.6\n${line}/home/ld-musl-x.so.1/a\n`), 'glibc');
+  const folder = path.dirname(await place(t));
+  await fs.cp(path.dirname(require.resolve('libannal')), path.join(folder, 'lib'), { recursive: true });
+  const sentence = new RegExp(`for ${process.platform}-${process.arch} with ${libc()}: Cannot find module .*; the package has it for Linux`);
+  assert.throws(() => require(path.join(folder, 'lib', 'index.cjs')), sentence);
 });
