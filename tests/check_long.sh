@@ -126,6 +126,7 @@ run_part() {
     node)
         LIBANNAL_FULL=1 make node
         bindings/node/workflow4.sh || [ $? = 77 ]
+        bindings/node/mastra.sh || [ $? = 77 ]
         bindings/node/cross.sh || [ $? = 77 ]
         for machine in x64 arm64; do
             bindings/node/musl.sh "$machine" || [ $? = 77 ]

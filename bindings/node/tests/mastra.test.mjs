@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { InMemoryDB, InMemoryMemory, WorkflowsInMemory } from '@mastra/core/storage';
 import * as annal from 'libannal';
 import { AnnalMemory, AnnalStorage, AnnalWorkflows } from 'libannal/mastra';
-import { collect, openStore } from './helpers.mjs';
+import { collect, openStore, run } from './helpers.mjs';
 
 const at = (n) => new Date(Date.UTC(2026, 0, 1, 0, 0, n));
 const thread = (id, more) => ({ id, resourceId: 'r1', title: `Thread ${id}`, metadata: { a: 1 }, createdAt: at(1), updatedAt: at(1), ...more });
@@ -171,4 +171,15 @@ test('results of steps that several stores save at once are all kept', async (t)
   const { context, requestContext } = await all[0].loadWorkflowSnapshot(run);
   assert.deepEqual([Object.keys(context).length, Object.keys(requestContext).length], [21, 20]);
   await other.close();
+});
+
+test('two processes count in one thread, and save steps of one run', async (t) => {
+  const store = await openStore(t);
+  const { memory, workflows } = new AnnalStorage(store).stores;
+  await memory.saveThread({ thread: thread('t', { metadata: { count: 0 } }) });
+  await workflows.persistWorkflowSnapshot({ workflowName: 'fly', runId: 'r', snapshot: snapshot('r', 'running', {}) });
+  await Promise.all([1, 2].map(() => run('mastra.counter.mjs', store.path, 15)));
+  assert.deepEqual((await memory.getThreadById({ threadId: 't' })).metadata, { count: 30 });
+  const { context } = await workflows.loadWorkflowSnapshot({ workflowName: 'fly', runId: 'r' });
+  assert.equal(Object.keys(context).length, 31); // with its input
 });
