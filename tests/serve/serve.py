@@ -588,6 +588,83 @@ def test_the_watch_and_what_happened_to_logs_are_answered():
             watch.wait()
 
 
+def log_of(home, session, *texts):
+    place = os.path.join(home, ".claude", "projects", "p")
+    os.makedirs(place, exist_ok=True)
+    with open(os.path.join(place, f"{session}.jsonl"), "a", encoding="ascii") as file:
+        for text in texts:
+            file.write(json.dumps({"type": "user", "uuid": f"u-{text}", "sessionId": session,
+                                   "timestamp": "2026-03-01T10:00:00.000Z",
+                                   "message": {"role": "user", "content": text}}) + "\n")
+
+
+def children_of(pid):
+    return {int(child) for task in os.listdir(f"/proc/{pid}/task")
+            for child in proc(f"/proc/{pid}/task/{task}/children").split()}
+
+
+def test_logs_of_this_machine_are_found_and_imported_at_the_request_of_a_client_on_it():
+    with Server() as server, tempfile.TemporaryDirectory() as home:
+        server.stop()
+        server.environment["HOME"] = home
+        with open(os.path.join(server.store, "serve.token"), "a", encoding="ascii") as file:
+            file.write("read " + "r" * 40 + "\n")
+        writer = server.token
+        server.start()
+        server.token = "r" * 40
+        for path, method in (("/logs", "GET"), ("/import", "GET"), ("/import", "POST")):
+            answer = server.ask("/api/v1" + path, method)
+            assert answer[0] == 403 and home not in answer[1].decode(), path
+            assert server.ask("/api/v1" + path, method, token=False)[0] == 401
+        server.token = writer
+        assert server.get("/logs") == {"places": []} and server.get("/info")["imports"]
+        log_of(home, "s-1", "one", "two")
+        log_of(home, "s-2", "three")
+        for header in ({"X-Forwarded-For": "192.0.2.7"}, {"Forwarded": "for=192.0.2.7"}, {"Via": "1.1 proxy"}):
+            for path, method in (("/logs", "GET"), ("/import", "POST")):
+                status, text, _ = server.ask("/api/v1" + path, method, headers=header)
+                assert status == 403 and b"remote" in text and home not in text.decode()
+            assert b'"imports":false' in server.ask("/api/v1/info", headers=header)[1]
+        assert server.get("/import")["state"] == "none" and server.get("/sessions")["total"] == 0
+        place = server.get("/logs")["places"]
+        assert [(row["agent"], row["place"], row["logs"]) for row in place] == [
+            ("claude-code", os.path.join(home, ".claude", "projects"), 2)], place
+        assert server.get("/import", method="POST")["state"] in ("running", "done")
+        wait_for(lambda: server.get("/import")["state"] == "done")
+        done = server.get("/import")
+        assert (done["logs"], done["of"]) == (2, 2) and done["events"] > 2, done
+        assert {row["session_id"] for row in server.get("/sessions")["sessions"]} == {"s-1", "s-2"}
+        server.stop()
+        server.words = ("--read-only",)
+        server.start()
+        server.token = writer
+        server.get("/logs", status=403)
+        server.get("/import", status=403, method="POST")
+
+
+def test_the_server_watches_the_logs_of_agents_and_its_watch_ends_with_it():
+    with Server() as server, tempfile.TemporaryDirectory() as home:
+        server.stop()
+        server.environment["HOME"] = home
+        server.words = ("--watch",)
+        log_of(home, "s-1", "one")
+        server.start()
+        wait_for(lambda: server.get("/sessions")["total"] == 1)
+        (watch,) = children_of(server.process.pid)
+        assert server.get("/watch")["watch"]["process"] == f"process {watch}"
+        log_of(home, "s-1", "two")
+        wait_for(lambda: "two" in server.ask("/api/v1/sessions/s-1/events")[1].decode())
+        second = subprocess.run([ANNAL, "--store", server.store, "watch"], env=dict(os.environ, HOME=home),
+                                capture_output=True, text=True, check=False)
+        assert second.returncode == 1 and f"process {watch} watches" in second.stderr, second
+        assert server.stop() == 0 and not proc(f"/proc/{watch}/cmdline")
+        server.start()
+        wait_for(lambda: server.get("/watch")["watch"] is not None)
+        (watch,) = children_of(server.process.pid)
+        server.stop(signal.SIGKILL)
+        wait_for(lambda: not proc(f"/proc/{watch}/cmdline"))
+
+
 def test_state_and_difference_equal_the_output_of_the_command():
     with Server() as server:
         server.annal("import", "claude-code", os.path.join(DATA, "claude-code"))

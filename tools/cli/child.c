@@ -12,11 +12,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SELF             "/proc/self/exe"
+#define PARENT           "ANNAL_PARENT"
 #define ERRORS_BYTES_MAX ((size_t)64 << 10)
 
 extern char **environ;
@@ -43,18 +47,18 @@ static char **environment_with(const char *variable)
     return all;
 }
 
-static annal_status spawn(struct child *child, const char *store, const char *const *words,
-                          char **environment, annal_error *err)
+/* Start the process with these descriptors as standard input, output and error. */
+static annal_status spawn(const char *store, const char *const *words, const int fds[3],
+                          char **environment, pid_t *out_pid, annal_error *err)
 {
     const char *argv[CHILD_WORDS_MAX + 4] = {"annal", "--store", store};
     posix_spawn_file_actions_t actions;
     for (size_t i = 0; words[i] != NULL && i < CHILD_WORDS_MAX; i++)
         argv[3 + i] = words[i];
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, child->ends[2][0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, child->ends[0][1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, child->ends[1][1], STDERR_FILENO);
-    errno = spawn_start(&child->pid, SELF, &actions, argv, environment);
+    for (int i = 0; i < 3; i++)
+        posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+    errno = spawn_start(out_pid, SELF, &actions, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     return errno == 0 ? ANNAL_OK
                       : annal__fail_errno(err, "cannot start the program '%s'", words[0]);
@@ -172,8 +176,9 @@ annal_status child_run(const char *store, const char *const *words,
         if (pipe2(child.ends[i], O_CLOEXEC) != 0)
             status = annal__fail_errno(err, "cannot start the program '%s'", words[0]);
     }
+    const int fds[3] = {child.ends[2][0], child.ends[0][1], child.ends[1][1]};
     if (status >= 0)
-        status = spawn(&child, store, words, environment, err);
+        status = spawn(store, words, fds, environment, &child.pid, err);
     if (environment != environ)
         annal__free(environment);
     if (status >= 0) {
@@ -189,4 +194,27 @@ annal_status child_run(const char *store, const char *const *words,
     close_ends(&child, 1);
     annal__buf_done(&errors);
     return status;
+}
+
+annal_status child_start(const char *store, const char *const *words, const int fds[3],
+                         pid_t *out_pid, annal_error *err)
+{
+    char variable[sizeof PARENT + 24];
+    snprintf(variable, sizeof variable, PARENT "=%ld", (long)getpid());
+    char **environment = environment_with(variable);
+    if (environment == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start the program '%s': out of memory", words[0]);
+    annal_status status = spawn(store, words, fds, environment, out_pid, err);
+    annal__free(environment);
+    return status;
+}
+
+void child_end_with_parent(void)
+{
+    const char *parent = getenv(PARENT);
+    if (parent == NULL)
+        return;
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (strtol(parent, NULL, 10) != (long)getppid())
+        raise(SIGTERM); /* it ended before this call */
 }

@@ -8,6 +8,8 @@
 
 #include <annal/base.h>
 
+#include <sys/types.h>
+
 #define CHILD_WORDS_MAX 16
 
 struct child_options {
@@ -29,5 +31,14 @@ struct child_options {
  * disconnected, otherwise ANNAL_ERR_IO. options may be NULL. */
 annal_status child_run(const char *store, const char *const *words,
                        const struct child_options *options, struct buf *out, annal_error *err);
+
+/* Start annal --store STORE with these words, of which the last is NULL, as a process that ends
+ * with this one: fds are its standard input, output and error. The caller waits for its end. */
+annal_status child_start(const char *store, const char *const *words, const int fds[3],
+                         pid_t *out_pid, annal_error *err);
+
+/* In a process that child_start() may have started: receive SIGTERM when the thread that started it
+ * ends. Without effect in other processes. */
+void child_end_with_parent(void);
 
 #endif

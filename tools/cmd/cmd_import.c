@@ -3,6 +3,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/child.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
@@ -881,6 +882,7 @@ int import_found(const struct args *args, bool watches)
 {
     bool follows = watches || args_has(args, "follow");
     struct work work = {.args = args, .finds = true, .watches = watches, .follows = follows};
+    child_end_with_parent();
     log_places_find(&work.places, args_has(args, "all-users"));
     return import_places(&work);
 }

@@ -34,6 +34,8 @@ static const struct field fields[] = {
                 .with = "cert"),
     FLAG("read-only", NULL, "refuse all writes, whatever the token"),
     FLAG("streams", NULL, "serve Durable Streams at /v1/stream/"),
+    OPTION_WITH("watch", NULL, FIELD_FLAG, NULL, "import agent logs while they are written",
+                .without = "read-only"),
     OPTION("host", "NAME", FIELD_LIST, NULL, "another host name of the server"),
     OPTION("log", "FILE", FIELD_TEXT, NULL, "log file, a line of JSON per request; - is stderr"),
     FLAG("open", NULL, "open the page in a browser"),

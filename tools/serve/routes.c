@@ -4,6 +4,7 @@
 #include "journal/base/json.h"
 #include "tools/mcp/mcp.h"
 #include "tools/serve/durable.h"
+#include "tools/serve/intake.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_otlp.h"
 #include "tools/serve/streams.h"
@@ -39,18 +40,23 @@ static void openapi(struct serve *serve, struct request *request)
     request->constant = annal_slice_of(annal__sql_openapi);
 }
 
-/* Answer {"version":…,"store":…,"read_only":…,"rights":…,"now":…,"unread":…}. */
+/* Answer {"version":…,"store":…,"read_only":…,"rights":…,"imports":…,"now":…,"unread":…}. imports:
+ * whether the client may import the logs of this machine. */
 static void info_get(struct serve *serve, struct request *request)
 {
     char now[ANNAL_TIME_BYTES];
     struct buf *out = &request->answer;
+    bool imports =
+        !serve->read_only && strcmp(request->right, "write") == 0 && intake_is_near(serve, request);
     annal_time_format(annal__system_clock.wall_us(NULL), now);
     annal_status status = annal__json_put(
         out,
-        "{\"version\":\"#\",\"store\":?,\"read_only\":#,\"rights\":\"#\",\"now\":\"#\",\"unread\":",
+        "{\"version\":\"#\",\"store\":?,\"read_only\":#,\"rights\":\"#\",\"imports\":#,"
+        "\"now\":\"#\",\"unread\":",
         annal_slice_of(annal_version()), annal_slice_of(annal_store_path(serve->store)),
         annal_slice_of(serve->read_only ? "true" : "false"),
-        annal_slice_of(serve->read_only ? "read" : request->right), annal_slice_of(now));
+        annal_slice_of(serve->read_only ? "read" : request->right),
+        annal_slice_of(imports ? "true" : "false"), annal_slice_of(now));
     if (status >= 0)
         status = filler_json(serve->filler, out);
     if (status >= 0)
@@ -92,6 +98,9 @@ const struct route routes[] = {
     {"GET", API "/facets", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_facets, ""},
     {"GET", API "/info", RIGHT_READ, QUEUE_QUICK, 0, info_get, ""},
     {"GET", API "/watch", RIGHT_READ, QUEUE_SLOW, 0, serve_watch_get, ""},
+    {"GET", API "/logs", RIGHT_WRITE, QUEUE_SLOW, 0, intake_logs, ""},
+    {"GET", API "/import", RIGHT_WRITE, QUEUE_QUICK, 0, intake_state, ""},
+    {"POST", API "/import", RIGHT_WRITE, QUEUE_QUICK, 4096, intake_import, ""},
     {"GET", API "/schema", RIGHT_READ, QUEUE_SLOW, 0, ask_schema, ""},
     {"GET", API "/search", RIGHT_READ, QUEUE_SLOW, 0, ask_search,
      " q session* status agent model dir type* role tool since until order limit places "},

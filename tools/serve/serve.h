@@ -31,9 +31,11 @@ struct serve {
     struct otlp *otlp;
     struct past *past;
     struct filler *filler;
+    struct intake *intake;
     struct access access;
     bool read_only;
-    int log_fd; /* descriptor of the log; -1 if requests are not logged */
+    bool is_near; /* whether only this machine reaches the listener */
+    int log_fd;   /* descriptor of the log; -1 if requests are not logged */
     int64_t begun_us;
 };
 
@@ -107,6 +109,9 @@ void transfer_received(struct serve *serve, struct request *request);
 void serve_verify_run(struct serve *serve, struct request *request);
 void serve_metrics_get(struct serve *serve, struct request *request);
 void serve_watch_get(struct serve *serve, struct request *request);
+void intake_logs(struct serve *serve, struct request *request);
+void intake_state(struct serve *serve, struct request *request);
+void intake_import(struct serve *serve, struct request *request);
 void serve_proof_get(struct serve *serve, struct request *request);
 void serve_timeline_outline(struct serve *serve, struct request *request);
 void serve_timeline_tools(struct serve *serve, struct request *request);

@@ -11,6 +11,7 @@
 #include "tools/cli/store_open.h"
 #include "tools/cli/whole_file.h"
 #include "tools/serve/durable.h"
+#include "tools/serve/intake.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_otlp.h"
@@ -195,6 +196,7 @@ static int start_all(struct server *server)
         struct listener_of *listener = &server->listeners[i];
         listener->serve = server->serve;
         listener->serve.access.trusts_all = listener->place.is_unix;
+        listener->serve.is_near = listener->place.is_unix || listener->place.is_loopback;
         const struct http_program program = {
             .arg = &listener->serve, .admit = routes_admit, .run = routes_run, .done = routes_done};
         const struct http_options options = {
@@ -305,7 +307,8 @@ static int open_rest(struct server *server)
     serve->begun_us = annal__clock_monotonic_us();
     serve->pool = pool_new(threads);
     serve->otlp = serve_otlp_new(serve->store);
-    if (serve->pool == NULL || serve->otlp == NULL)
+    serve->intake = intake_new(annal_store_path(serve->store), args_has(server->args, "watch"));
+    if (serve->pool == NULL || serve->otlp == NULL || serve->intake == NULL)
         return fail_storage("serve: cannot start threads");
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
@@ -332,6 +335,7 @@ static void close_all(struct server *server)
     streams_stop(server->serve.streams);
     durable_wait_stop(server->serve.waits);
     pool_stop(server->serve.pool);
+    intake_free(server->serve.intake);
     for (size_t i = 0; i < server->count; i++) {
         const struct place *place = &server->listeners[i].place;
         if (server->listeners[i].http != NULL)
@@ -373,7 +377,9 @@ static void block_signals(sigset_t *set)
 static void wait_for_end(struct server *server, const sigset_t *ends)
 {
     const struct timespec round = {.tv_sec = OVERDUE_S};
+    intake_tend(server->serve.intake);
     while (sigtimedwait(ends, NULL, &round) < 0) {
+        intake_tend(server->serve.intake);
         if (server->opener > 0 && waitpid(server->opener, NULL, WNOHANG) == server->opener)
             server->opener = 0;
         for (size_t i = 0; i < server->count; i++)

@@ -108,6 +108,25 @@ export interface Info {
   store: string;
   read_only: boolean;
   rights: string;
+  imports: boolean; /* whether this browser may import the logs of the server's machine */
+}
+
+/* A place where an agent has logs. */
+export interface Place {
+  agent: string;
+  place: string;
+  logs: number;
+  bytes: number;
+  newest_at: string;
+}
+
+/* An import of the logs of the server's machine, which this page started. */
+export interface Import {
+  state: 'none' | 'running' | 'done' | 'failed';
+  logs: number;
+  of: number;
+  events: number;
+  message: string;
 }
 
 export interface Watch {
@@ -268,6 +287,18 @@ export class Server implements Source {
 
   watch(): Promise<Watch> {
     return this.get('/watch');
+  }
+
+  async places(signal?: AbortSignal): Promise<Place[]> {
+    return (await this.get<{ places: Place[] }>('/logs', {}, signal)).places;
+  }
+
+  startImport(): Promise<Import> {
+    return this.post('/import', {});
+  }
+
+  imported(): Promise<Import> {
+    return this.get('/import');
   }
 
   info(): Promise<Info> {

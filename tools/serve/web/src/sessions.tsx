@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
+import { ImportProgress, NoSessions, useImport, Watching } from './found';
 import { FRESH_MS, isComputed } from './model';
 import { go, keepView, keptView, link, replace, type Route } from './route';
 import { Agent, Ago, Empty, Failure, Icon, LogMark, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
@@ -330,38 +331,6 @@ function Filters({
   );
 }
 
-/* Whether annal watch runs, and what is not imported yet. */
-function Watching() {
-  const { server } = useApp();
-  const [minute, setMinute] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => setMinute((m) => m + 1), 60_000);
-    return () => clearInterval(timer);
-  }, []);
-  const { value } = useAnswer(() => server!.watch(), [minute]);
-  if (!value) return null;
-  const [oldest] = value.unread;
-  return (
-    <p class="watching">
-      {value.watch ? (
-        <>
-          <code>annal watch</code> runs since {format.moment(Date.parse(value.watch.since))}
-        </>
-      ) : (
-        <>
-          No <code>annal watch</code> runs
-        </>
-      )}
-      {oldest && (
-        <span title={value.unread.map((s) => `${s.path}: ${format.bytes(s.bytes)}`).join('\n')}>
-          {`; ${format.bytes(value.bytes)} of ${format.plural(value.sources, 'log')} not imported yet, the oldest of `}
-          {format.moment(Date.parse(oldest.since))}
-        </span>
-      )}
-    </p>
-  );
-}
-
 /* What the list shows beside its address. */
 interface ListView {
   top: number;
@@ -531,12 +500,16 @@ export function Sessions({ route }: { route: Route }) {
   });
 
   const filtered = ['status', 'agent', 'model', 'dir', 'since', 'failed', 'q'].some((name) => query.get(name));
+  const isEmpty = listing.total === 0 && !filtered;
+  const importing = useImport(isEmpty);
   return (
     <main class="sessions">
       <h1 class="hidden-label">Sessions</h1>
       <Filters facets={facets.value} query={query} set={set} />
+      <ImportProgress value={importing.value} />
       {listing.error && <Failure text={listing.error} retry={() => void listing.refresh()} />}
-      <div class="list" role="table" aria-label="Sessions" aria-rowcount={(listing.total ?? 0) + 1}>
+      {isEmpty && <NoSessions running={importing.value} start={importing.start} error={importing.error} />}
+      <div class="list" hidden={isEmpty} role="table" aria-label="Sessions" aria-rowcount={(listing.total ?? 0) + 1}>
         <div role="rowgroup">
           <div class="list-head" role="row">
             {COLUMNS.map(([name, label, className]) => (
@@ -565,17 +538,7 @@ export function Sessions({ route }: { route: Route }) {
             rest.current = setTimeout(keep, REST_MS);
           }}
         >
-          {listing.total === 0 &&
-            (filtered ? (
-              <Empty title="No session matches these filters" />
-            ) : (
-              <Empty title="No sessions yet">
-                <p>
-                  Import the logs of your agents: <code>annal import auto ~/.claude/projects ~/.codex/sessions</code>
-                </p>
-                <p>They appear here at once.</p>
-              </Empty>
-            ))}
+          {listing.total === 0 && <Empty title="No session matches these filters" />}
           <div class="inner" role="rowgroup" style={{ height: `${list.getTotalSize()}px` }}>
             {items.map((item) => (
               <div

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a person finds what a link, a key or a heading promises, and finds it again after a reload, Back and Esc. */
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, launch, open, quiet, serve, Store } from './support.mjs';
+import { accessible, frames, launch, open, quiet, serve, Store } from './support.mjs';
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
@@ -102,6 +104,28 @@ test('the page says how many sessions are still being read, and completes the li
   await page.waitForSelector('.reading', { state: 'detached' });
   await page.waitForFunction(() => document.querySelector('.list-head .total')?.innerText === '61');
   await page.close();
+});
+
+test('a store without sessions shows the logs of this machine, and imports them', async (t) => {
+  const own = new Store();
+  const home = path.join(own.directory, 'home');
+  own.environment = { HOME: home };
+  const place = path.join(home, '.claude/projects/p');
+  mkdirSync(place, { recursive: true });
+  const line = { type: 'user', uuid: 'u', sessionId: 's', timestamp: '2026-03-01T10:00:00.000Z', message: { role: 'user', content: 'One' } };
+  writeFileSync(path.join(place, 's.jsonl'), `${JSON.stringify(line)}\n`);
+  const other = await serve(own);
+  t.after(async () => {
+    await other.stop();
+    own.remove();
+  });
+  const page = await open(context, other);
+  await page.waitForSelector('.empty td >> text=.claude/projects');
+  await accessible(page);
+  await page.click('.empty >> text=Import 1 log');
+  await page.waitForSelector('.row-link');
+  await page.waitForSelector('.reading', { state: 'detached' });
+  quiet(page);
 });
 
 test('a quotation mark at the begin of a title stays', async () => {

@@ -72,6 +72,7 @@ export class Store {
 export async function serve(store, ...words) {
   const child = spawn(annal, ['--store', store.store, 'serve', '--listen', '127.0.0.1:0', ...words], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...store.environment },
   });
   let said = '';
   const url = await new Promise((done, failed) => {
