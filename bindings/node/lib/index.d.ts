@@ -349,7 +349,7 @@ export class Run {
   readonly owner: string;
   /** What was in progress when an earlier process left this run; null if the run is new. */
   readonly recovery: Recovery | null;
-  /** Whether another process has resumed the run, as far as a step of this process knows. */
+  /** Whether another process has resumed the run, or deleted its session, as far as a step of this process knows. */
   readonly isLost: boolean;
   append(type: string, data?: unknown, options?: AppendOptions): Promise<number>;
   message(role: 'user' | 'assistant' | 'system', content: unknown, fields?: Record<string, unknown>): Promise<number>;

@@ -56,7 +56,7 @@ class Steps {
   constructor(session, owner) {
     this.#session = session;
     this.owner = owner;
-    /** Whether another process has resumed the run, as far as a step of this process knows. */
+    /** Whether another process has resumed the run, or deleted its session, as far as a step of this process knows. */
     this.isLost = false;
   }
 
@@ -92,7 +92,12 @@ class Steps {
         await this.#session.append(type, data, { cause, expectedSeq: this.#seq, level: 'sync' });
         return;
       } catch (error) {
-        if (!(error instanceof Conflict)) throw error; // another event was appended in the meantime
+        if (!(error instanceof Conflict)) throw error;
+        // Usually, another event was appended in the meantime.
+        if ((await this.#session.lastSeq()) < this.#seq) {
+          this.isLost = true;
+          throw new Conflict(`session '${this.#session.id}' was deleted: this run cannot continue`);
+        }
       }
     }
   }

@@ -91,6 +91,13 @@ test('the shared examples hold', async (t) => {
   assert.ok(cases > 5);
 });
 
+test('a step of a deleted session fails', async (t) => {
+  const store = await openStore(t);
+  const session = store.session('job');
+  await assert.rejects(session.step('pay', () => store.delete('job')), /was deleted/);
+  assert.equal(await session.exists(), false);
+});
+
 test('an error is recorded and thrown again', async (t) => {
   const store = await openStore(t);
   let ran = 0;

@@ -65,6 +65,12 @@ def test_a_step_that_ended_with_its_process_runs_again(path: Path) -> None:
         assert [event.data["reason"] for event in run.session if event.type == "step.retried"] == ["interrupted"]
 
 
+def test_a_step_of_a_deleted_session_fails(store: annal.Store) -> None:
+    with pytest.raises(annal.Conflict, match="was deleted"), resumed(store) as run:
+        run.step("pay", lambda: store.delete("job"))
+    assert not store.session("job").exists()
+
+
 def test_two_processes_never_both_complete_a_step(path: Path) -> None:
     with annal.open(path) as store, annal.open(path) as other:
         with pytest.raises(annal.Conflict, match="resumed by another"), resumed(store) as frozen:

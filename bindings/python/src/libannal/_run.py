@@ -96,7 +96,7 @@ class Run:
         self.owner = uuid.uuid4().hex
         """The name of this process for the run, in session.created or session.resumed."""
         self.is_lost = False
-        """Whether another process has resumed the run, as far as a step of this process knows."""
+        """Whether another process has resumed the run, or deleted its session, as far as a step of this process knows."""
         self._steps = Steps(self)
         self._resume = resume
         self._wanted = store

@@ -75,6 +75,9 @@ class Steps:
                     )
                     return
                 except Conflict:
+                    if session.last_seq < self._seq:
+                        self._run.is_lost = True
+                        raise Conflict(f"session '{session.id}' was deleted: this run cannot continue") from None
                     continue  # another event was appended in the meantime
 
     def _answer(self, ended: Event) -> Any:
