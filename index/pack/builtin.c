@@ -10,6 +10,7 @@
 #include <string.h>
 
 extern const char annal__sql_agentweaver[];
+extern const char annal__sql_annotations[];
 extern const char annal__sql_lionagi[];
 extern const char annal__sql_memory[];
 extern const char annal__sql_prose[];
@@ -29,6 +30,7 @@ static const struct {
     {"prose-user", annal__sql_prose_user},
     {"agentweaver", annal__sql_agentweaver},
     {"memory", annal__sql_memory},
+    {"annotations", annal__sql_annotations},
 };
 
 const char *annal__builtin_pack(const char *name)

@@ -321,7 +321,7 @@ START_TEST(verbs_change_no_hash)
         annal_pack_free(all);
         annal_pack_free(bare);
     }
-    ck_assert_uint_eq(with_verbs, 6);
+    ck_assert_uint_eq(with_verbs, 7);
 }
 END_TEST
 

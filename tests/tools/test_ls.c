@@ -290,7 +290,7 @@ START_TEST(ls_shows_hosts_if_they_differ)
     DONE(&cli, "ls", "--json");
     ck_assert_ptr_nonnull(strstr(
         cli.out,
-        "\"source_host\":\"pier\",\"source_path\":\"/logs/a.jsonl\",\"source_state\":null}"));
+        "\"source_host\":\"pier\",\"source_path\":\"/logs/a.jsonl\",\"source_state\":null,"));
     DONE(&cli, "report", "--json");
     ck_assert_ptr_nonnull(
         strstr(cli.out, "{\"section\":\"hosts\",\"source_host\":\"pier\",\"sessions\":1,"));

@@ -442,7 +442,7 @@ START_TEST(show_prints_journal_totals_and_types)
     assert_holds("\"journal_seq\":4,\"indexed_seq\":4,");
     assert_holds("\"types\":{");
     assert_holds("\"tool.called\":1");
-    assert_holds("\"turns\":[],\"sources\":[],\"snapshots\":[");
+    assert_holds("\"turns\":[],\"sources\":[],\"session_notes\":[],\"snapshots\":[");
     ck_assert_ptr_eq(strchr(cli.out, '\n'), cli.out + cli.out_len - 1);
 }
 END_TEST

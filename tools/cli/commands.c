@@ -25,8 +25,8 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-const struct verb_code *const verb_codes[] = {team_code, lionagi_code, prose_code, agentweaver_code,
-                                              NULL};
+const struct verb_code *const verb_codes[] = {team_code,        lionagi_code, prose_code,
+                                              agentweaver_code, note_code,    NULL};
 
 const struct option *command_option(const struct command *command, int *at)
 {

@@ -124,9 +124,7 @@ static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
-/* Replace an abbreviated id; room is memory of ARGS_ID_BYTES that exists as long as *word. Returns
- * 0 or an exit status. */
-static int resolve(annal_store *store, const char **word, char *room)
+int sessions_resolve_word(annal_store *store, const char **word, char *room)
 {
     struct candidates found = {.prefix = annal_slice_of(*word), .first = room};
     annal_session_info info;
@@ -163,13 +161,13 @@ int sessions_resolve(annal_store *store, const struct args *args)
             last = args->operand_count;
         for (; place < last && exit_status == 0; place++)
             if (takes_sessions(field) && place < args->operand_count)
-                exit_status = resolve(store, &args->operands[place],
-                                      args->ids + (size_t)place * ARGS_ID_BYTES);
+                exit_status = sessions_resolve_word(store, &args->operands[place],
+                                                    args->ids + (size_t)place * ARGS_ID_BYTES);
         for (int i = 0; takes_sessions(field) && i < args->value_count && exit_status == 0; i++)
             if (args->values[i].option == &field->option)
-                exit_status =
-                    resolve(store, &args->values[i].text,
-                            args->ids + (size_t)(args->operand_count + i) * ARGS_ID_BYTES);
+                exit_status = sessions_resolve_word(store, &args->values[i].text,
+                                                    args->ids + (size_t)(args->operand_count + i) *
+                                                                    ARGS_ID_BYTES);
     }
     return exit_status;
 }

@@ -38,6 +38,9 @@ int sessions_add_sub_agents(annal_store *store, struct session_list *list);
 #define SESSION_PREFIX_LEAST 4
 int sessions_resolve(annal_store *store, const struct args *args);
 
+/* Replace one id in the same way; room is memory of ARGS_ID_BYTES that exists as long as *word. */
+int sessions_resolve_word(annal_store *store, const char **word, char *room);
+
 void sessions_done(struct session_list *list);
 
 #endif

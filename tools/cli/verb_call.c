@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
+#include "tools/cli/subject.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/must.h"
@@ -134,11 +135,13 @@ static int read_fields(struct verb_call *call)
 }
 
 /* Check that the pack is enabled: otherwise the verb would append events that no guard checks, and
- * read tables that do not exist. */
+ * read tables that do not exist. The first verb that writes a note enables its pack. */
 int verb_need_pack(const struct verb_call *call, const char *pack)
 {
     annal_error err = {0};
     annal_status status = pack == NULL ? ANNAL_OK : annal__packs_have(call->index, pack, &err);
+    if (status == ANNAL_ERR_NOTFOUND && call->type != NULL && strcmp(pack, "annotations") == 0)
+        status = subject_enable(call->store, call->index, &err);
     if (status == ANNAL_ERR_NOTFOUND)
         return fail_storage("pack %s is not enabled in this store: run 'annal pack enable %s'",
                             pack, pack);

@@ -86,7 +86,8 @@ struct verb_code {
     int (*run)(const struct args *args);
 };
 
-extern const struct verb_code agentweaver_code[], lionagi_code[], prose_code[], team_code[];
+extern const struct verb_code agentweaver_code[], lionagi_code[], note_code[], prose_code[],
+    team_code[];
 
 /* All tables of functions of verbs that packs declare; NULL ends them. Defined in commands.c. */
 extern const struct verb_code *const verb_codes[];

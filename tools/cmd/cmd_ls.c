@@ -29,7 +29,11 @@ enum {
     AT_HOST,
     AT_PATH,
     AT_SOURCE, /* what happened to its log */
-    LS_COLUMNS = SESSION_COLUMN_COUNT + 8,
+    AT_NAME,   /* what people noted on it (pack annotations) */
+    AT_STARRED,
+    AT_TAGS,
+    AT_NOTES,
+    LS_COLUMNS = SESSION_COLUMN_COUNT + 12,
     AT_BEFORE = LS_COLUMNS, /* on a terminal: the nearest ids before and after this id */
     AT_AFTER,
     AT_COPY /* whether the store has a copy of its deleted log */
@@ -41,7 +45,8 @@ enum {
 
 /* Conditions of the query. ?1 is the status, ?2 the agent, ?3 the model, ?4 and ?7 the times, ?5
  * the limit, ?8 the project, ?9 JSON of changes_look() if only lost sessions are listed, ?10
- * whether all sessions are listed. */
+ * whether all sessions are listed, ?11 not NULL if only sessions with a star are listed, ?12 a
+ * tag. */
 #define ACTIVE     SESSION_ACTIVE("s")
 #define OF_AGENT   SESSION_FITS("s.agent_id", "?2")
 #define OF_MODEL   SESSION_FITS("s.model", "?3")
@@ -61,7 +66,9 @@ static const char chosen[] =
     "SELECT s.rowid AS at, s.id, " ACTIVE " AS active, 0 AS place"
     " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"
     " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " AND" IF_LOST
-    " ORDER BY %s s.time_from IS '" SESSION_GUESSED "', active DESC, s.id LIMIT %s%s), ";
+    " AND" SESSION_OWN("s") " AND" SESSION_STARRED("s", "?11") " AND" SESSION_TAGGED(
+        "s", "?12") " ORDER BY %s s.time_from IS '" SESSION_GUESSED
+                    "', active DESC, s.id LIMIT %s%s), ";
 #define PLACED "SELECT at, id, active, row_number() OVER () AS place FROM ("
 
 /* The costs are those of usage_by_session. They are summed here, because SQLite computes that view
@@ -83,7 +90,8 @@ static const char chosen[] =
 static const char listed[] =
     "costs AS (%s), listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above, %s AS project,"
-    " %s, %s" SESSION_PARENTS " LEFT JOIN costs c ON c.session_id = s.id %s %s)";
+    " %s" SESSION_COLUMNS ", %s" SESSION_PARENTS SESSION_MARKED
+    " LEFT JOIN costs c ON c.session_id = s.id %s %s WHERE" SESSION_OWN("s") ")";
 
 #define FROM_CHOSEN                                                                                \
     "chosen.active, chosen.place FROM chosen CROSS JOIN sessions s ON s.rowid = chosen.at"
@@ -118,7 +126,7 @@ static const char listed[] =
     COUNT_OF("type = 'import.unknown'", SESSION_UNKNOWN("listed.session_id"))                      \
     ", project, source_host, source_path,"                                                         \
     " (SELECT state FROM source_states x WHERE x.session_id = "                                    \
-    "listed.session_id),"                                                                          \
+    "listed.session_id), name, starred, tags, notes,"                                              \
     " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < "                                 \
     "session_id) END,"                                                                             \
     " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id "                           \
@@ -153,8 +161,9 @@ static const struct {
     {"s.total_turns DESC,", ""},
     {"s.total_tokens DESC,", ""},
     {"c.cost_usd DESC,", SESSION_USAGE},
-    {"coalesce(s.title, p.title) IS NULL, coalesce(s.title, p.title) COLLATE NOCASE,",
-     SESSION_PARENTS},
+    {"coalesce(m.name, s.title, p.title) IS NULL,"
+     " coalesce(m.name, s.title, p.title) COLLATE NOCASE,",
+     SESSION_PARENTS SESSION_MARKED},
     {"s.agent_id,", ""},
     {"s.model,", ""},
     {"j.project IS NULL, j.project,", JOIN_PROJECT},
@@ -189,7 +198,11 @@ static const struct column columns[LS_COLUMNS] = {
     {.name = "project", .title = "PROJECT", .flexible = true, .least = 12, .cut_left = true},
     {.name = "source_host", .title = "HOST", .spare = 7},
     {.name = "source_path"},
-    {.name = "source_state"}};
+    {.name = "source_state"},
+    {.name = "name"},
+    {.name = "starred"},
+    {.name = "tags"},
+    {.name = "notes"}};
 
 struct ls {
     const struct args *args;
@@ -290,6 +303,24 @@ static void show_id(struct ls *ls, const annal_row *row)
         table_shown(ls->table, "%*s%.*s", indent, "", (int)shown, id.ptr);
 }
 
+/* Show a star, the name or else the title, and the tags. */
+static void show_title(struct ls *ls, const annal_row *row)
+{
+    struct buf text = {0};
+    annal_slice title = row->values[AT_NAME].bytes, tags = row->values[AT_TAGS].bytes;
+    if (title.len == 0)
+        title = row->values[SESSION_TITLE].bytes;
+    must_append_text(&text, row->values[AT_STARRED].integer != 0 ? "\u2605 " : "");
+    must_append_slice(&text, title.len > 0 ? title : ANNAL_SLICE("-"));
+    for (size_t at = 0, len; at < tags.len; at += len + 1) {
+        const char *end = memchr(tags.ptr + at, ' ', tags.len - at);
+        len = end == NULL ? tags.len - at : (size_t)(end - tags.ptr) - at;
+        must_printf(&text, " #%.*s", (int)len, tags.ptr + at);
+    }
+    table_shown(ls->table, "%.*s", ANNAL_FMT(annal__buf_slice(&text)));
+    annal__buf_done(&text);
+}
+
 static const char *shown_count(char text[HUMAN_BYTES * 2], uint64_t count, const char *what)
 {
     char number[HUMAN_BYTES];
@@ -321,7 +352,7 @@ static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
     table_signed(ls->table, refused);
     table_signed(ls->table, unreadable);
     table_signed(ls->table, unknown);
-    for (int i = AT_PROJECT; i <= AT_SOURCE; i++)
+    for (int i = AT_PROJECT; i <= AT_NOTES; i++)
         rows_cell(ls->table, &row->values[i]);
 }
 
@@ -383,8 +414,8 @@ static int print_row(void *arg, const annal_row *found)
             rows_cell(ls->table, value);
         if (i == SESSION_ID)
             show_id(ls, row);
-        if (i == SESSION_TITLE && value->kind == ANNAL_VALUE_NULL)
-            table_shown(ls->table, "-");
+        if (i == SESSION_TITLE)
+            show_title(ls, row);
         if (i == SESSION_FORK && value->kind == ANNAL_VALUE_TEXT)
             table_shown(ls->table, "%.*s, %lld", ANNAL_FMT(value->bytes),
                         (long long)row->values[SESSION_FORK_SEQ].integer);
@@ -440,8 +471,8 @@ static bool is_empty(annal_store *store)
 /* Return whether no option chooses some of the sessions. */
 static bool lists_all(const struct args *args)
 {
-    static const char *const choosing[] = {"status", "agent", "model", "project",
-                                           "since",  "until", "lost",  "limit"};
+    static const char *const choosing[] = {"status", "agent", "model", "project", "since",
+                                           "until",  "lost",  "limit", "starred", "tag"};
     bool all = true;
     for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++)
         all = all && !args_has(args, choosing[i]);
@@ -465,11 +496,13 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                   time_or_null(range.until_us, until),
                                   string_value(session_project(args_get(args, "project"), project)),
                                   text_or_null(annal__buf_slice(&ls->lost)),
-                                  integer_value(lists_all(args))};
+                                  integer_value(lists_all(args)),
+                                  string_value(args_has(args, "starred") ? "" : NULL),
+                                  string_value(args_get(args, "tag"))};
     bool is_tree = args_has(args, "tree");
     bool has_project = ls->format != OUT_TABLE || ls->columns[AT_PROJECT].title != NULL;
     bool sorts_all = lists_all(args) && !is_tree && sort == 0;
-    must_append_text(&sql, "WITH ");
+    must_printf(&sql, "WITH %s, ", session_marks(ls->index));
     if (!sorts_all)
         must_printf(&sql, chosen, is_tree ? PLACED : "", orders[sort].join, orders[sort].key,
                     is_tree ? "-1" : "?5", is_tree ? ")" : "");
@@ -484,7 +517,8 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     must_append_text(&sql, sorts_all ? ORDER_OF_ALL : "");
     annal_status status =
         annal_sql(ls->index, annal__buf_slice(&sql),
-                  &(annal_sql_options){.params = params, .param_count = 10, .as_indexed = true},
+                  &(annal_sql_options){
+                      .params = params, .param_count = sorts_all ? 10 : 12, .as_indexed = true},
                   print_row, ls, err);
     annal__buf_done(&sql);
     return status;
@@ -570,6 +604,8 @@ static const struct field fields[] = {
     OPTION("until", "T", FIELD_TIME, NULL, "active before this time"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "sort column, largest or newest first (active)",
                 .choices = SORTS),
+    FLAG("starred", NULL, "only sessions with a star ('annal note star')"),
+    OPTION("tag", "TAG", FIELD_TEXT, NULL, "only sessions with this tag, or an event with it"),
     FLAG("lost", NULL, "only sessions whose log was deleted"),
     FLAG("tree", NULL, "sub-agents and forks below their parent session"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "maximum number of sessions", .least = 1),

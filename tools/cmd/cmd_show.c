@@ -7,11 +7,13 @@
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
+#include "tools/cli/must.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/store_open.h"
 #include "tools/show/cost_note.h"
 #include "tools/show/recovery_print.h"
 #include "tools/show/session_findings.h"
+#include "tools/show/session_rows.h"
 
 #include <annal/query.h>
 
@@ -126,18 +128,30 @@ static int json_lineage(struct show *show)
     return exit_status == 0 && status < 0 ? fail_error(&err) : exit_status;
 }
 
+/* The format argument is session_marks(). */
 static const char session_row[] =
-    "SELECT s.*, o.source_host, o.source_path, x.state AS source_state,"
+    "WITH %s SELECT s.*" SESSION_COLUMNS ", o.source_host, o.source_path, x.state AS source_state,"
     " x.noticed_at AS source_noticed_at, c.cost_usd, c.computed_cost_usd, c.costed_tokens"
-    " FROM sessions s LEFT JOIN usage_by_session c ON c.session_id = s.id"
+    " FROM sessions s" SESSION_MARKED " LEFT JOIN usage_by_session c ON c.session_id = s.id"
     " LEFT JOIN session_latest_sources o ON o.session_id = s.id"
     " LEFT JOIN source_states x ON x.session_id = s.id WHERE id = ?1";
+static const char note_rows[] = "SELECT note, event_seq, text, by, written_at FROM annotations.notes"
+                                " WHERE session_id = ?1 ORDER BY event_seq, note";
 static const char source_rows[] =
     "SELECT source_host, source_path FROM session_sources WHERE session_id = ?1"
     " AND (SELECT count(*) FROM session_sources WHERE session_id = ?1) > 1 ORDER BY seq";
 static const char turn_rows[] = "SELECT * FROM turns WHERE session_id = ?1 ORDER BY sequence";
 static const char snapshot_rows[] = "SELECT seq, length(state) AS bytes, created_at"
                                     " FROM snapshots WHERE session_id = ?1 ORDER BY seq";
+
+static int sql_session(struct show *show, annal_row_fn fn)
+{
+    struct buf text = {0};
+    must_printf(&text, session_row, session_marks(show->index));
+    int exit_status = sql(show, must_cstr(&text), fn);
+    annal__buf_done(&text);
+    return exit_status;
+}
 
 static int print_json(struct show *show)
 {
@@ -147,7 +161,7 @@ static int print_json(struct show *show)
            ",\"journal_seq\":%" PRIu64,
            info->session, info->file, info->bytes, info->last_seq);
     annal_status status = annal_index_lag_each(show->index, show->session, json_lag, show, &err);
-    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, json_session);
+    int exit_status = status < 0 ? fail_error(&err) : sql_session(show, json_session);
     int lineage = exit_status == 0 ? json_lineage(show) : exit_status;
     if (exit_status != 0)
         return exit_status;
@@ -161,6 +175,10 @@ static int print_json(struct show *show)
     show->items = 0;
     if (exit_status == 0)
         exit_status = sql(show, source_rows, json_item);
+    fputs("],\"session_notes\":[", stdout);
+    show->items = 0;
+    if (exit_status == 0 && session_has_marks(show->index))
+        exit_status = sql(show, note_rows, json_item);
     fputs("],\"snapshots\":[", stdout);
     show->items = 0;
     if (exit_status == 0)
@@ -270,6 +288,11 @@ static const struct column fork_columns[] = {
     {.name = "session_id", .title = "FORK"},
     {.name = "forked_at_seq", .title = "AT", .right = true},
     {.name = "created_at", .title = "MADE"}};
+static const struct column note_columns[] = {{.name = "note", .title = "NOTE", .right = true},
+                                             {.name = "event_seq", .title = "EVENT", .right = true},
+                                             {.name = "text", .title = "TEXT"},
+                                             {.name = "by", .title = "BY"},
+                                             {.name = "written_at", .title = "WRITTEN"}};
 static const struct column source_columns[] = {{.name = "source_host", .title = "HOST"},
                                                {.name = "source_path", .title = "IMPORTED FROM"}};
 static const struct column snapshot_columns[] = {
@@ -358,13 +381,15 @@ static int print_text(struct show *show)
     print_journal(&show->info);
     int lineage = print_lineage(show);
     annal_status status = annal_index_lag_each(show->index, show->session, print_lag, show, &err);
-    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, print_session);
+    int exit_status = status < 0 ? fail_error(&err) : sql_session(show, print_session);
     if (exit_status != 0)
         return exit_status;
     status = annal__reader_counts(show->index, show->session, print_type, show, &err);
     if (status < 0)
         return fail_error(&err);
     exit_status = print_turns(show);
+    if (exit_status == 0 && session_has_marks(show->index))
+        exit_status = print_items(show, "notes", note_rows, note_columns, 5);
     if (exit_status == 0)
         exit_status = print_items(show, "forks", fork_rows, fork_columns, 3);
     if (exit_status == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/show/session_rows.h"
 
+#include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -141,6 +142,28 @@ int session_ids_restrict(struct session_ids *out, annal_index *index, const stru
     options->sessions = out->ids;
     options->session_count = out->count;
     return exit_status;
+}
+
+static int pass(void *arg, const annal_row *row)
+{
+    (void)arg;
+    (void)row;
+    return 0;
+}
+
+bool session_has_marks(annal_index *index)
+{
+    return annal__packs_have(index, "annotations", NULL) >= 0 &&
+           annal_sql(index, ANNAL_SLICE("SELECT 1 FROM annotations.session_notes LIMIT 1"),
+                     &(annal_sql_options){.as_indexed = true}, pass, NULL, NULL) >= 0;
+}
+
+const char *session_marks(annal_index *index)
+{
+    static const char some[] = "marks AS MATERIALIZED (SELECT * FROM annotations.session_notes)";
+    static const char none[] = "marks (session_id, name, starred, tags, notes) AS"
+                               " (SELECT NULL, NULL, NULL, NULL, NULL WHERE 0)";
+    return session_has_marks(index) ? some : none;
 }
 
 annal_slice session_begin(annal_slice id)

@@ -123,6 +123,26 @@ enum {
 #define SESSION_JOINED " FROM sessions s" SESSION_PARENTS
 #define SESSION_USAGE  " LEFT JOIN usage_by_session c ON c.session_id = s.id"
 
+/* Return whether the tables of the pack annotations can be read. */
+bool session_has_marks(annal_index *index);
+
+/*
+ * Return a table for WITH, marks (session_id, name, starred, tags, notes): what people noted on each
+ * session; tags has spaces between the tags. Without session_has_marks() it is empty. SESSION_OWN
+ * and the two conditions after it use it: a session of notes is not listed. With SESSION_MARKED, m
+ * has its columns.
+ */
+const char *session_marks(annal_index *index);
+#define SESSION_OWN(s) " " s ".id NOT IN (SELECT 'notes_' || session_id FROM marks)"
+#define SESSION_STARRED(s, p)                                                                      \
+    " (" p " IS NULL OR " s ".id IN (SELECT session_id FROM marks WHERE starred))"
+#define SESSION_TAGGED(s, p)                                                                       \
+    " (" p " IS NULL OR " s ".id IN (SELECT session_id FROM marks"                                 \
+    " WHERE instr(' ' || tags || ' ', ' ' || " p " || ' ') > 0))"
+#define SESSION_MARKED " LEFT JOIN marks m ON m.session_id = s.id"
+#define SESSION_COLUMNS                                                                            \
+    ", m.name, coalesce(m.starred, 0) AS starred, m.tags, coalesce(m.notes, 0) AS notes"
+
 /* The complete SELECT of all columns of the session ?1. */
 #define SESSION_ONE                                                                                \
     SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \

@@ -65,6 +65,8 @@ static const char *const story[][8] = {
     {"lease", "show", "r1"},
     {"usage", "totals"},
     {"decision", "ls", "p1"},
+    {"note", "add", "s1:1", "x"},
+    {"note", "ls"},
     {"memory", "ls", "p1"},
     {"context", "ls", "p1"},
     {"plan", "ls", "w1"},

@@ -43,6 +43,7 @@ static const struct command list = {
     .name = "list",
     .fields = fields,
     .sql = "SELECT ?1 AS a, typeof(?2) AS b, ?3 AS c, ?4 AS d, ?9 AS e",
+    .params = 9,
     .run = verb_select};
 
 /* The words after the verb, sorted as args_parse() sorts them. */
