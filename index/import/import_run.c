@@ -606,35 +606,42 @@ static annal_status ask_how_sure(annal_import *import, annal_slice sql, int *out
     return status;
 }
 
+/* Prepare to detect; with *inout_same the table lines has the lines already. */
 static annal_status begin_detecting(annal_import **spare, annal_slice sql,
-                                    const annal_import_source *source, annal_error *err)
+                                    const annal_import_source *source, bool *inout_same,
+                                    annal_error *err)
 {
     annal_status status = ANNAL_OK;
+    bool text = annal__import_section(sql, "-- text", &(size_t){0}).ptr != NULL;
+    bool repeat = may_repeat(source);
+    *inout_same =
+        *inout_same && *spare != NULL && (*spare)->text == text && (*spare)->may_repeat == repeat;
+    const char *empty = *inout_same ? "DELETE FROM source"
+                                    : "DELETE FROM source; DELETE FROM lines; DELETE FROM _seen";
     if (*spare == NULL)
         status = open_ours(source, spare, err);
-    else if (sqlite3_exec((*spare)->db, "DELETE FROM source; DELETE FROM lines; DELETE FROM _seen",
-                          NULL, NULL, NULL) != SQLITE_OK)
+    else if (sqlite3_exec((*spare)->db, empty, NULL, NULL, NULL) != SQLITE_OK)
         status = annal__import_fail(*spare, err, "importer");
     else
         status = describe_source(*spare, source, err);
-    if (status >= 0) {
+    if (status >= 0 && !*inout_same) {
         annal__import_json_begin((*spare)->json);
-        (*spare)->may_repeat = may_repeat(source);
-        (*spare)->text = annal__import_section(sql, "-- text", &(size_t){0}).ptr != NULL;
+        (*spare)->may_repeat = repeat;
+        (*spare)->text = text;
     }
     return status;
 }
 
 annal_status annal__import_detect(annal_import **spare, annal_slice sql,
                                   const annal_import_source *source, const annal_import_line *lines,
-                                  size_t count, int *out_sure, annal_error *err)
+                                  size_t count, bool same_lines, int *out_sure, annal_error *err)
 {
     struct batch batch = {0};
     *out_sure = 0;
     if (count == 0)
         return ANNAL_OK;
-    annal_status status = begin_detecting(spare, sql, source, err);
-    for (size_t i = 0; i < count && status >= 0; i++)
+    annal_status status = begin_detecting(spare, sql, source, &same_lines, err);
+    for (size_t i = 0; i < count && status >= 0 && !same_lines; i++)
         status = annal__import_insert(*spare, &batch, &lines[i], err);
     if (status >= 0)
         status = ask_how_sure(*spare, sql, out_sure, err);

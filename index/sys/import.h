@@ -72,11 +72,13 @@ ANNAL_MUST_CHECK annal_status annal__import_rows(annal_slice sql, const char *pa
  * Run the section "-- detect" of an importer. *out_sure: how certain the importer is, from 0 to
  * 100, that the log has its format; 0 if it has no such section. lines are the first lines of the
  * log. *spare is NULL at first; it keeps an import that is reused for other importers and logs
- * while their texts are valid, and that can only detect. Free it with annal_import_close().
+ * while their texts are valid, and that can only detect. Free it with annal_import_close(). With
+ * same_lines the lines are those of the call before, which need not be inserted again.
  */
 ANNAL_MUST_CHECK annal_status annal__import_detect(annal_import **spare, annal_slice sql,
                                                    const annal_import_source *source,
                                                    const annal_import_line *lines, size_t count,
-                                                   int *out_sure, annal_error *err);
+                                                   bool same_lines, int *out_sure,
+                                                   annal_error *err);
 
 #endif

@@ -80,7 +80,7 @@ START_TEST(an_importer_without_detection_has_confidence_zero)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int got = -1;
         annal_status status = annal__import_detect(&spare, annal_slice_of(cases[i].sql), &source,
-                                                   &line, 1, &got, &err);
+                                                   &line, 1, i > 0, &got, &err);
         ck_assert_msg(status == ANNAL_OK, "%s", err.message);
         ck_assert_int_eq(got, cases[i].sure);
     }

@@ -27,6 +27,15 @@
  * knows the kind of the log. */
 #define SURE_ENOUGH 20
 
+/* The first lines of a log. */
+struct head {
+    struct buf begin;
+    annal_import_line lines[LINES_MAX];
+    size_t count;
+    size_t most; /* the maximum for count; 0: nothing is read yet */
+    bool is_log; /* whether these are lines of the log itself, the same for each importer */
+};
+
 static annal_status read_begin(int fd, struct buf *out, annal_error *err)
 {
     annal__buf_clear(out);
@@ -66,12 +75,12 @@ static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX], s
 }
 
 /* Run the section "-- detect" of an importer on the first lines of a log. If it is surer than
- * out->sure, store the importer in *out. */
+ * out->sure, store the importer in *out. head is empty at first, and has lines of the same log
+ * later. */
 static annal_status ask_of(annal_import **spare, const struct importer *importer, const char *path,
-                           size_t lines_max, struct buf *begin, struct detected *out,
+                           size_t lines_max, struct head *head, struct detected *out,
                            annal_error *err)
 {
-    annal_import_line lines[LINES_MAX];
     const char *slash = strrchr(path, '/');
     const struct container_options few = {.rows = lines_max};
     struct lines opened;
@@ -79,15 +88,21 @@ static annal_status ask_of(annal_import **spare, const struct importer *importer
     annal_status status = source_container_open(importer, path, &few, &opened, err);
     if (status < 0)
         return status;
-    status = read_begin(opened.fd, begin, err);
+    bool is_log = opened.is_log && opened.container == CONTAINER_LINES;
+    bool same = is_log && head->is_log && head->most == lines_max;
+    if (!same) {
+        status = read_begin(opened.fd, &head->begin, err);
+        head->count = find_lines(annal__buf_slice(&head->begin), head->lines, lines_max);
+        head->most = lines_max;
+        head->is_log = is_log;
+    }
     close(opened.fd);
     annal_import_source source = {.kind = importer->kind,
                                   .file = slash != NULL ? slash + 1 : path,
                                   .container = source_container_name(opened.container)};
     if (status >= 0)
-        status =
-            annal__import_detect(spare, importer->sql, &source, lines,
-                                 find_lines(annal__buf_slice(begin), lines, lines_max), &sure, err);
+        status = annal__import_detect(spare, importer->sql, &source, head->lines, head->count, same,
+                                      &sure, err);
     if (status >= 0 && (sure > out->sure || out->sure == 0))
         *out = (struct detected){.importer = sure > 0 ? *importer : out->importer,
                                  .container = opened.container,
@@ -97,19 +112,19 @@ static annal_status ask_of(annal_import **spare, const struct importer *importer
 }
 
 static annal_status ask(annal_import **spare, const struct importer *importer, const char *path,
-                        struct buf *begin, struct detected *out, annal_error *err)
+                        struct head *head, struct detected *out, annal_error *err)
 {
-    return ask_of(spare, importer, path, LINES_MAX, begin, out, err);
+    return ask_of(spare, importer, path, LINES_MAX, head, out, err);
 }
 
 annal_status detect_how_sure(annal_import **spare, const struct importer *importer,
                              const char *path, int *out_sure, annal_error *err)
 {
-    struct buf begin = {0};
+    struct head head = {0};
     struct detected detected = {0};
-    annal_status status = ask(spare, importer, path, &begin, &detected, err);
+    annal_status status = ask(spare, importer, path, &head, &detected, err);
     *out_sure = detected.sure;
-    annal__buf_done(&begin);
+    annal__buf_done(&head.begin);
     return status;
 }
 
@@ -121,7 +136,7 @@ static bool reads_directory(const struct importer *importer, const char *path)
 annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
                         annal_error *err)
 {
-    struct buf begin = {0};
+    struct head head = {0};
     struct stat st;
     annal_status status =
         stat(path, &st) < 0 ? annal__fail_errno(err, "query the log '%s'", path) : ANNAL_OK;
@@ -140,11 +155,11 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
             *out = (struct detected){
                 .importer = importer, .container = CONTAINER_DIRECTORY, .sure = SURE_OF_RUNS};
         else
-            status = ask(spare, &importer, path, &begin, out, err);
+            status = ask(spare, &importer, path, &head, out, err);
     }
     if (out->sure > 0 && out->sure < SURE_ENOUGH)
         *out = (struct detected){.plain = true};
-    annal__buf_done(&begin);
+    annal__buf_done(&head.begin);
     return status;
 }
 
@@ -303,20 +318,20 @@ annal_status detect_is_other(annal_import **spare, const struct importer *import
     struct detected own = {0}, plain = {0};
     struct importer jsonl;
     struct stat st;
-    struct buf begin = {0};
+    struct head head = {0};
     *out_other = false;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || runs_is_importer(importer) ||
         importer_wants_text(importer, path) || !importer_detects(importer) ||
         !importer_find("jsonl", &jsonl) || is_known_by_its_head(importer, path))
         return ANNAL_OK;
     /* a few lines are enough for most logs */
-    annal_status status = ask_of(spare, importer, path, LINES_FEW, &begin, &own, err);
+    annal_status status = ask_of(spare, importer, path, LINES_FEW, &head, &own, err);
     if (status >= 0 && own.sure == 0)
-        status = ask(spare, importer, path, &begin, &own, err);
+        status = ask(spare, importer, path, &head, &own, err);
     if (status >= 0 && own.sure == 0 && own.container == CONTAINER_LINES)
-        status = ask(spare, &jsonl, path, &begin, &plain, err);
+        status = ask(spare, &jsonl, path, &head, &plain, err);
     *out_other = status >= 0 && own.sure == 0 &&
                  (plain.sure > 0 || (own.container == CONTAINER_DOCUMENT && own.whole));
-    annal__buf_done(&begin);
+    annal__buf_done(&head.begin);
     return status;
 }
