@@ -333,6 +333,25 @@ START_TEST(logs_of_a_group_are_synced_once_and_before_the_journal_of_their_sessi
 }
 END_TEST
 
+START_TEST(the_command_syncs_the_events_of_many_small_logs_in_one_group)
+{
+    char name[32], line[200];
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "many"), 0700), 0);
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "many/%d.jsonl", i);
+        int len = snprintf(line, sizeof line,
+                           "{\"type\":\"progress\",\"uuid\":\"u\",\"sessionId\":\"s-%d\","
+                           "\"timestamp\":\"2026-03-01T10:00:00.000Z\"}\n",
+                           i);
+        file_write(tmpdir_path(&cli.dir, name), line, (size_t)len);
+    }
+    DONE(&cli, "import", "claude-code", tmpdir_path(&cli.dir, "many"));
+    ASSERT_OUT(&cli, "8 files, 8 lines, ");
+    DONE(&cli, "stats", "--json");
+    ASSERT_OUT(&cli, "\"groups\":1,");
+}
+END_TEST
+
 /* Bytes of an event's data before the member that marks its time as a guess. */
 static size_t said_before_time(const annal_slice *data)
 {
@@ -950,6 +969,7 @@ Suite *suite_import(void)
     tcase_add_test(import, an_import_brings_the_index_up_to_date);
     tcase_add_test(import,
                    logs_of_a_group_are_synced_once_and_before_the_journal_of_their_session_is_read);
+    tcase_add_test(import, the_command_syncs_the_events_of_many_small_logs_in_one_group);
     tcase_add_test(import, an_import_fills_search_db_if_it_is_used_or_the_events_are_many);
     tcase_add_test(import, values_without_a_line_break_between_them_are_records);
     tcase_add_test(import, an_importer_that_is_used_again_keeps_nothing_of_the_previous_log);
