@@ -67,7 +67,8 @@ static void info_get(struct serve *serve, struct request *request)
 const struct route routes[] = {
     {"GET", "/healthz", RIGHT_NONE, QUEUE_QUICK, 0, healthz, ""},
     {"GET", API "/sessions", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_list,
-     " status agent model provider dir since until q limit sort cursor parent tree failed "},
+     " status agent model provider dir since until q limit sort cursor parent tree failed starred "
+     "tag "},
     {"GET", API "/sessions/{}", RIGHT_READ, QUEUE_QUICK, 0, serve_sessions_one, ""},
     {"GET", API "/sessions/{}/events", RIGHT_READ, QUEUE_QUICK, 0, events_list,
      " from to type* since until limit order "},

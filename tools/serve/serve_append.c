@@ -12,6 +12,7 @@
 #include "journal/base/number.h"
 #include "tools/append/appender.h"
 #include "tools/cli/args.h"
+#include "tools/cli/subject.h"
 #include "tools/serve/serve.h"
 
 #include <inttypes.h>
@@ -87,7 +88,10 @@ void serve_append_events(struct serve *serve, struct request *request)
     annal_error err = {0};
     if (!read_options(request, &appender, &how.format))
         return;
-    if (annal_writer_open(serve->store, request->id, &how, &appender.writer, &err) < 0) {
+    bool is_note = request->id.len > sizeof SUBJECT_PREFIX - 1 &&
+                   memcmp(request->id.ptr, SUBJECT_PREFIX, sizeof SUBJECT_PREFIX - 1) == 0;
+    if ((is_note && subject_enable(serve->store, serve->index, &err) < 0) ||
+        annal_writer_open(serve->store, request->id, &how, &appender.writer, &err) < 0) {
         answer_failure(request, &err);
         return;
     }

@@ -51,7 +51,9 @@ static const char conditions[] =
                              "|| char(10)"
                              " || coalesce(s.working_directory, '')), lower(?8)) > 0)"
                              " AND (?9 IS NULL OR coalesce(f.parent_session_id, "
-                             "s.parent_session_id) = ?9)";
+                             "s.parent_session_id) = ?9)"
+                             " AND" SESSION_OWN("s") " AND" SESSION_STARRED(
+                                 "s", "?10") " AND" SESSION_TAGGED("s", "?11");
 
 /* Condition for sessions without a parent that exists. */
 static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"
@@ -88,7 +90,7 @@ static const char trees[] =
     " FROM down JOIN sessions s ON s.id = down.id"
     " LEFT JOIN costs c ON c.session_id = s.id GROUP BY root HAVING count(*) > 1)";
 
-enum { CONDITIONS = 9, PARAMS = 12 };
+enum { PARENT = 8, STARRED, CONDITIONS = 11, LIMIT = CONDITIONS + 2, PARAMS };
 
 struct listing {
     struct serve *serve;
@@ -147,8 +149,8 @@ static bool read_cursor(struct listing *listing)
 
 static bool read_listing(struct listing *listing)
 {
-    static const char *const names[CONDITIONS] = {"status", "agent",    "model", NULL,    NULL,
-                                                  "dir",    "provider", "q",     "parent"};
+    static const char *const names[CONDITIONS] = {"status",   "agent", "model",  NULL, NULL, "dir",
+                                                  "provider", "q",     "parent", NULL, "tag"};
     for (int i = 0; i < CONDITIONS; i++)
         listing->params[i] =
             string_value(names[i] == NULL ? NULL : http_query(listing->request, names[i]));
@@ -202,19 +204,21 @@ static annal_status ask_page(struct listing *listing, struct buf *sql, annal_err
     bool ascends = listing->sort == SORT_TITLE;
     const char *order = ascends ? "ASC" : "DESC";
     const char *usage = listing->sort == SORT_COST ? SESSION_USAGE : "";
-    listing->params[11] =
+    listing->params[LIMIT] =
         (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
     annal_status status = annal__buf_printf(
         sql,
-        "WITH RECURSIVE page AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" SESSION_JOINED
-        "%s%s%s%s"
-        " AND (?11 IS NULL OR (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12)%s%s%s"
-        " " SESSION_SELECT SESSION_MORE ", page_key, %s AS tree" SESSION_JOINED
+        "WITH RECURSIVE %s, page AS MATERIALIZED (SELECT s.id AS page_id, %s AS "
+        "page_key" SESSION_JOINED "%s%s%s%s"
+        " AND (?13 IS NULL OR (%s, s.id) %s (?12, ?13)) ORDER BY 2 %s, 1 %s LIMIT ?14)%s%s%s"
+        " " SESSION_SELECT SESSION_MORE SESSION_COLUMNS
+        ", page_key, %s AS tree" SESSION_JOINED SESSION_MARKED
         " LEFT JOIN costs c ON c.session_id = s.id JOIN page ON page_id = s.id%s ORDER BY page_key "
         "%s %s, page_id %s",
-        key, usage, conditions, listing->roots ? roots : "", listing->failed ? failed : "", key,
-        ascends ? ">" : "<", order, order, listing->trees ? below : alone, costs,
-        listing->trees ? trees : "", listing->trees ? "tree" : "NULL",
+        session_marks(listing->index), key, usage, conditions, listing->roots ? roots : "",
+        listing->failed ? failed : "", key, ascends ? ">" : "<", order, order,
+        listing->trees ? below : alone, costs, listing->trees ? trees : "",
+        listing->trees ? "tree" : "NULL",
         listing->trees ? " LEFT JOIN trees ON trees.root = s.id" : "",
         ascends ? "COLLATE NOCASE" : "", order, order);
     return status < 0 ? annal__fail(err, status, "list the sessions: out of memory")
@@ -232,7 +236,8 @@ static annal_status ask(struct listing *listing, annal_error *err)
     annal_status status = ask_page(listing, &sql, err);
     annal__buf_clear(&sql);
     if (status >= 0)
-        status = annal__buf_printf(&sql, "SELECT count(*)" SESSION_JOINED "%s%s%s", conditions,
+        status = annal__buf_printf(&sql, "WITH %s SELECT count(*)" SESSION_JOINED "%s%s%s",
+                                   session_marks(listing->index), conditions,
                                    listing->roots ? roots : "", listing->failed ? failed : "");
     if (status >= 0)
         status =
@@ -285,10 +290,12 @@ void serve_sessions_list(struct serve *serve, struct request *request)
 {
     static const char *const no_yes[] = {"0", "1", NULL};
     struct listing listing = {.serve = serve, .request = request};
-    int tree = 0, only_failed = 0;
+    int tree = 0, only_failed = 0, starred = 0;
     if (!read_listing(&listing) || !answer_choice(request, "tree", no_yes, &tree) ||
-        !answer_choice(request, "failed", no_yes, &only_failed))
+        !answer_choice(request, "failed", no_yes, &only_failed) ||
+        !answer_choice(request, "starred", no_yes, &starred))
         return;
+    listing.params[STARRED] = string_value(starred == 1 ? "1" : NULL);
     listing.failed = only_failed == 1;
     listing.roots = listing.trees = tree == 1;
     answer_listing(&listing);
@@ -300,7 +307,7 @@ void serve_sessions_children(struct serve *serve, struct request *request)
     struct listing listing = {.serve = serve, .request = request, .trees = true};
     if (!read_listing(&listing))
         return;
-    listing.params[CONDITIONS - 1] = text_value(request->id);
+    listing.params[PARENT] = text_value(request->id);
     answer_listing(&listing);
 }
 
@@ -317,6 +324,7 @@ void serve_sessions_one(struct serve *serve, struct request *request)
 {
     struct listing listing = {.serve = serve, .request = request};
     const annal_value id = text_value(request->id);
+    struct buf sql = {0};
     annal_error err = {0};
     annal_session_info info;
     annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);
@@ -324,9 +332,13 @@ void serve_sessions_one(struct serve *serve, struct request *request)
     if (status >= 0)
         status = session_findings_read(listing.index, &listing.findings, &err);
     if (status >= 0)
-        status = annal_sql(listing.index, ANNAL_SLICE(SESSION_ONE),
+        status =
+            annal__buf_printf(&sql, "WITH %s " SESSION_ONE_MARKED, session_marks(listing.index));
+    if (status >= 0)
+        status = annal_sql(listing.index, annal__buf_slice(&sql),
                            &(annal_sql_options){.params = &id, .param_count = 1}, add_one, &listing,
                            &err);
+    annal__buf_done(&sql);
     session_findings_done(&listing.findings);
     if (status >= 0 && listing.rows == 0)
         status = annal__fail(&err, ANNAL_ERR_BUSY, "session '%.*s' is not in the index yet",

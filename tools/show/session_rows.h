@@ -143,10 +143,13 @@ const char *session_marks(annal_index *index);
 #define SESSION_COLUMNS                                                                            \
     ", m.name, coalesce(m.starred, 0) AS starred, m.tags, coalesce(m.notes, 0) AS notes"
 
-/* The complete SELECT of all columns of the session ?1. */
-#define SESSION_ONE                                                                                \
-    SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \
-        " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
+/* The complete SELECT of all columns of the session ?1; with SESSION_COLUMNS, after session_marks(),
+ * SESSION_ONE_MARKED. */
+#define SESSION_ONLY                                                                               \
+    " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
+#define SESSION_ONE SESSION_SELECT SESSION_MORE SESSION_JOINED SESSION_ONLY
+#define SESSION_ONE_MARKED                                                                         \
+    SESSION_SELECT SESSION_MORE SESSION_COLUMNS SESSION_JOINED SESSION_MARKED SESSION_ONLY
 
 /* The sessions that all conditions select; NULL, or no session, for any. */
 struct session_match {
