@@ -100,8 +100,8 @@ export interface Found {
   sessions: { session: string; events: number; why: string }[];
 }
 
-/* What a search is limited to: who said it, which tool was called, and a range of times. */
-export type Filter = Partial<Record<'role' | 'tool' | 'since' | 'until', string>>;
+/* What a search is limited to: who said it, which tool was called, a project, and a range of times. */
+export type Filter = Partial<Record<'role' | 'tool' | 'dir' | 'since' | 'until', string>>;
 
 export interface Info {
   version: string;

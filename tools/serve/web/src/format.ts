@@ -135,3 +135,6 @@ export function hue(name: string): number {
   for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 16777619);
   return (h >>> 0) % 360;
 }
+
+/* A path of which only the end is shown if it is long. */
+export const shortPath = (path: string): string => (path.length > 48 ? `…${path.slice(-46)}` : path);

@@ -75,17 +75,21 @@ const ROLES: [string, string][] = [
   ['user', 'Said by the user'],
   ['assistant', 'Said by the agent'],
 ];
-const FILTERS = ['role', 'tool', 'since', 'until'] as const;
+const FILTERS = ['role', 'tool', 'dir', 'since', 'until'] as const;
 const MOST_TOOLS = 60;
 
-/* Role, tool and days, which are in the address. */
+/* Role, tool, project and days, which are in the address. */
 function Filters({ query }: { query: URLSearchParams }) {
   const { server } = useApp();
   const tools = useAnswer(
     (signal) => server!.sql(`SELECT tool FROM tool_calls WHERE tool <> '' GROUP BY tool ORDER BY count(*) DESC LIMIT ${MOST_TOOLS}`, MOST_TOOLS, signal),
     [],
   );
+  const facets = useAnswer(() => server!.facets(), []);
   const value = (name: string) => query.get(name) ?? '';
+  const projects = (facets.value?.dir ?? []).map(([dir]): [string, string] => [dir, format.shortPath(dir)]);
+  /* A link may name a project that is not a directory of a session, such as the last part of a path. */
+  if (value('dir') && !projects.some(([dir]) => dir === value('dir'))) projects.push([value('dir'), value('dir')]);
   const set = (name: string, to: string) => replace(link('search', '', { ...Object.fromEntries(query), [name]: to }));
   return (
     <div class="filters" role="group" aria-label="Filters">
@@ -96,6 +100,9 @@ function Filters({ query }: { query: URLSearchParams }) {
         options={(tools.value?.rows ?? []).map(([tool]) => [String(tool), String(tool)])}
         choose={(v) => set('tool', v)}
       />
+      {!value('session') && (
+        <Select label="Any project" value={value('dir')} options={projects} choose={(v) => set('dir', v)} />
+      )}
       <Select
         label="At any time"
         value={SINCE.some(([key]) => key === value('since')) ? value('since') : ''}
@@ -130,8 +137,9 @@ export function Search({ route }: { route: Route }) {
   const filter: Filter = {
     role: given[0],
     tool: given[1],
-    since: sinceTime(given[2]!),
-    until: untilTime(given[3]!),
+    dir: session ? '' : given[2],
+    since: sinceTime(given[3]!),
+    until: untilTime(given[4]!),
   };
   const events = useAnswer(
     q

@@ -282,7 +282,7 @@ function Filters({
       <Select
         label="Any directory"
         value={value('dir')}
-        options={options(facets?.dir, (d) => (d.length > 48 ? `…${d.slice(-46)}` : d))}
+        options={options(facets?.dir, format.shortPath)}
         choose={(v) => set('dir', v)}
       />
       {/* A status that all sessions share selects nothing. */}

@@ -510,7 +510,7 @@ test('a search finds the begin of a word while one types, by session, and asks o
   await page.close();
 });
 
-test('a search is limited to a role, a tool, and days', async () => {
+test('a search is limited to a role, a tool, a project, and days', async () => {
   store.append('limits', [
     { type: 'session.created', ts: '2026-03-02T10:00:00Z', data: { title: 'Limits' } },
     { ...say('user', 'Zebra of the user'), ts: '2026-03-02T10:00:00Z' },
@@ -537,6 +537,17 @@ test('a search is limited to a role, a tool, and days', async () => {
   await page.locator('.filters input[type=date]').nth(0).fill('2026-03-04');
   await page.locator('.filters input[type=date]').nth(1).fill('2026-03-06');
   await hits(['Zebra of the agent']);
+  for (const project of ['one', 'two'])
+    store.append(`project-${project}`, [
+      { type: 'session.created', data: { title: project, working_directory: `/home/zoe/${project}` } },
+      say('user', `Giraffe of project ${project}`),
+    ]);
+  await page.evaluate(() => (location.hash = '#/search?q=giraffe&dir=/home/zoe/one'));
+  await hits(['Giraffe of project one']);
+  await page.reload();
+  await hits(['Giraffe of project one']);
+  await page.locator('.filters select').nth(2).selectOption('/home/zoe/two');
+  await hits(['Giraffe of project two']);
   quiet(page);
   await page.close();
 });
