@@ -892,6 +892,15 @@ def test_append_answers_as_the_command_does():
                               text=True, capture_output=True, check=False)
         answers = server.ask("/api/v1/sessions/project_x/events", method="POST", body=guarded)
         assert answers[0] == 422 and answers[1].decode() == printed.stdout
+        # What people note on a session is in its row, and its own session is not listed.
+        post(server, "/sessions/notes_s/events", '{"type":"note.starred","data":{}}\n'
+             '{"type":"note.named","data":{"name":"tide"}}\n{"type":"note.tagged","data":{"tag":"a","event_seq":2}}')
+        post(server, "/sessions/notes_s/events", '{"type":"note.starred","data":{}}', 422)
+        row = server.get("/sessions/s")
+        assert (row["name"], row["starred"], row["tags"], row["notes"]) == ("tide", 1, "a", 0), row
+        assert [row["session_id"] for row in server.get("/sessions?starred=1")["sessions"]] == ["s"]
+        assert server.get("/sessions?tag=a")["total"] == 1 and server.get("/sessions?tag=b")["total"] == 0
+        assert "notes_s" not in [row["session_id"] for row in server.get("/sessions")["sessions"]]
 
 
 def test_a_shared_session_waits_for_its_database():
