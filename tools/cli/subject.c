@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Read the id and the hash of the event subject->seq; of a fork, also of an event of an ancestor. */
+/* Read the id and the hash of the event subject->seq; of a fork, also of an ancestor's event. */
 static annal_status read_event(annal_store *store, annal_slice session, struct subject *subject,
                                annal_error *err)
 {

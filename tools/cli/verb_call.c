@@ -5,12 +5,12 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-#include "tools/cli/subject.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/subject.h"
 #include "tools/cli/verb_data.h"
 
 #include <annal/pack.h>

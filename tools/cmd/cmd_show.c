@@ -135,8 +135,9 @@ static const char session_row[] =
     " FROM sessions s" SESSION_MARKED " LEFT JOIN usage_by_session c ON c.session_id = s.id"
     " LEFT JOIN session_latest_sources o ON o.session_id = s.id"
     " LEFT JOIN source_states x ON x.session_id = s.id WHERE id = ?1";
-static const char note_rows[] = "SELECT note, event_seq, text, by, written_at FROM annotations.notes"
-                                " WHERE session_id = ?1 ORDER BY event_seq, note";
+static const char note_rows[] =
+    "SELECT note, event_seq, text, by, written_at FROM annotations.notes"
+    " WHERE session_id = ?1 ORDER BY event_seq, note";
 static const char source_rows[] =
     "SELECT source_host, source_path FROM session_sources WHERE session_id = ?1"
     " AND (SELECT count(*) FROM session_sources WHERE session_id = ?1) > 1 ORDER BY seq";

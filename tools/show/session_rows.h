@@ -127,10 +127,10 @@ enum {
 bool session_has_marks(annal_index *index);
 
 /*
- * Return a table for WITH, marks (session_id, name, starred, tags, notes): what people noted on each
- * session; tags has spaces between the tags. Without session_has_marks() it is empty. SESSION_OWN
- * and the two conditions after it use it: a session of notes is not listed. With SESSION_MARKED, m
- * has its columns.
+ * Return a table for WITH, marks (session_id, name, starred, tags, notes): what people noted on
+ * each session; tags has spaces between the tags. Without session_has_marks() it is empty.
+ * SESSION_OWN and the two conditions after it use it: a session of notes is not listed. With
+ * SESSION_MARKED, m has its columns.
  */
 const char *session_marks(annal_index *index);
 #define SESSION_OWN(s) " " s ".id NOT IN (SELECT 'notes_' || session_id FROM marks)"
@@ -143,8 +143,8 @@ const char *session_marks(annal_index *index);
 #define SESSION_COLUMNS                                                                            \
     ", m.name, coalesce(m.starred, 0) AS starred, m.tags, coalesce(m.notes, 0) AS notes"
 
-/* The complete SELECT of all columns of the session ?1; with SESSION_COLUMNS, after session_marks(),
- * SESSION_ONE_MARKED. */
+/* The complete SELECT of all columns of the session ?1. SESSION_ONE_MARKED follows session_marks()
+ * and has SESSION_COLUMNS. */
 #define SESSION_ONLY                                                                               \
     " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
 #define SESSION_ONE SESSION_SELECT SESSION_MORE SESSION_JOINED SESSION_ONLY

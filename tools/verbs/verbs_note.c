@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of pack annotations: SESSION or SESSION:SEQ as the session of the notes, and as the event that
- * they are about. */
-#include "tools/cli/subject.h"
+/* The verbs of pack annotations: SESSION or SESSION:SEQ as the session of the notes, and as the
+ * event that they are about. */
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
+#include "tools/cli/subject.h"
 #include "tools/cli/verbs.h"
 
 #include <stdio.h>
