@@ -28,7 +28,8 @@
 #   make mutate                       check that the tests notice mistakes in the product, one after the other
 #   make fuzz [SECONDS=60] [SEED=7]   run every fuzzer for SECONDS, with clang
 #   make coverage                     the branches of journal/ that the tests take
-#   make bench                        Annal beside its alternatives: build/bench-results; up to an hour
+#   make bench [PEERS=new]            Annal beside its alternatives: build/bench-results; up to an hour; PEERS=new: beside
+#                                     LMDB and SQLite newer than Debian's, build/bench-peers-results
 #   make bench-quick                  the same in under three minutes, if nothing else runs
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
 #   make bench-recall [LOCOMO=FILE LOGS=DIR]  how well annal search finds the right session; some minutes
@@ -193,22 +194,29 @@ install: build
 	cmake --install build/release --prefix '$(prefix)'
 	@[ -n "$$DESTDIR" ] || ldconfig 2>/dev/null || true
 
+# PEERS=new: LMDB and SQLite newer than Debian's, which Annal then uses too, in a build of its own. Its cache is removed
+# because it remembers what pkg-config said when one of them was missing.
+bench_to = build/bench$(if $(PEERS),-peers)
+bench_setup = cmake/setup.sh bench$(if $(PEERS), && tests/bench/peers.sh build/peers && rm -f $(bench_to)/CMakeCache.txt)
+bench_build = $(if $(PEERS),PKG_CONFIG_PATH="$(CURDIR)/build/peers/lib/pkgconfig:$$PKG_CONFIG_PATH" )cmake --preset bench \
+	-B $(bench_to) && cmake --build $(bench_to) --target annal-bench
+
 # DIR is on the disk to measure.
 bench:
-	@cmake/setup.sh bench
-	cmake --preset bench && cmake --build --preset bench --target annal-bench
-	build/bench/tests/bench/annal-bench --dir '$(or $(DIR),build)' --out build/bench-results
+	@$(bench_setup)
+	$(bench_build)
+	$(bench_to)/tests/bench/annal-bench --dir '$(or $(DIR),build)' --out $(bench_to)-results
 
 bench-quick:
-	@cmake/setup.sh bench
-	cmake --preset bench && cmake --build --preset bench --target annal-bench
-	build/bench/tests/bench/annal-bench --quick --dir '$(or $(DIR),build)' --out build/bench-results
-	@cat build/bench-results/results.md
+	@$(bench_setup)
+	$(bench_build)
+	$(bench_to)/tests/bench/annal-bench --quick --dir '$(or $(DIR),build)' --out $(bench_to)-results
+	@cat $(bench_to)-results/results.md
 
 bench-growth:
-	@cmake/setup.sh bench
-	cmake --preset bench && cmake --build --preset bench --target annal-bench
-	build/bench/tests/bench/annal-bench --growth $(LONG) --dir '$(or $(DIR),build)' --out build/bench-growth
+	@$(bench_setup)
+	$(bench_build)
+	$(bench_to)/tests/bench/annal-bench --growth $(LONG) --dir '$(or $(DIR),build)' --out build/bench-growth
 	mkdir -p docs/performance && cp build/bench-growth/*.svg docs/performance/
 
 # LOCOMO is data/locomo10.json of github.com/snap-research/locomo, fetched if it is not given: its

@@ -1,21 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # setup.sh: on a system without apt-get, cmake/setup.sh prints nothing if everything exists; otherwise it names what is
-# missing and the commands of three systems that install it, and fails.
+# missing and the commands of three systems that install it, and fails. tests/bench/peers.sh prints a line for each library
+# that it cannot build, and succeeds.
 set -eu
 cd "$(dirname "$0")/.."
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/annal-setup-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# without_apt PROGRAM…: run it with these programs and no others.
-without_apt() {
+# with_only 'PROGRAM…' COMMAND…: run it with these programs and no others.
+with_only() {
     rm -rf "${work:?}/bin"
     mkdir "$work/bin"
-    for program; do
+    for program in $1; do
         ln -s "$(command -v "$program")" "$work/bin/$program"
     done
-    PATH=$work/bin /bin/sh cmake/setup.sh >"$work/out" 2>&1
+    shift
+    PATH=$work/bin /bin/sh "$@" >"$work/out" 2>&1
+}
+
+# without_apt PROGRAM…
+without_apt() {
+    with_only "$*" cmake/setup.sh
 }
 
 fail() {
@@ -32,3 +39,7 @@ for words in ' ninja cc pkg-config sqlite3 ' ' msgpack-c$' 'dnf install ' 'pacma
     grep -q -e "$words" "$work/out" || fail "it does not name '$words'"
 done
 ! grep -q '^ .*cmake ninja cc' "$work/out" || fail "it names cmake, which exists"
+
+with_only 'mkdir realpath cmp rm tail cat cp' tests/bench/peers.sh "$work/peers" || fail "peers.sh fails without pip and cargo"
+[ "$(grep -c '^peers.sh: .* is missing, .*not found$' "$work/out") of $(wc -l <"$work/out")" = '2 of 2' ] ||
+    fail "peers.sh does not print a line for each library that is missing"

@@ -14,7 +14,8 @@
 
 #include <sys/types.h>
 
-#define BENCH_WHY_BYTES 200
+#define BENCH_WHY_BYTES     200
+#define BENCH_VERSION_BYTES 32
 
 struct place {
     const char *dir; /* empty at first; on the disk that is measured */
@@ -39,6 +40,9 @@ struct contender {
 
     /* NULL: always. False, with the reason: it cannot run here. */
     bool (*find)(char why[BENCH_WHY_BYTES]);
+
+    /* The version of its library or server. NULL: it has none. */
+    void (*version)(char out[BENCH_VERSION_BYTES]);
 
     /* In the supervisor; either may be NULL. */
     void (*start)(struct place *place);

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LMDB: one tree, key session and seq; each transaction is synced. */
+/*
+ * LMDB: one tree, key session and seq; each transaction is synced. lmdb-checksum, from LMDB 1.0 on,
+ * also writes a checksum in each page, with the hash function that Annal uses, and checks it when
+ * it reads the page, which LMDB does only when it maps pieces of the file.
+ */
 #include "tests/bench/compare/contender.h"
 
 #include <endian.h>
 #include <lmdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef MDB_BAD_CHECKSUM
+#include <xxhash.h>
+#endif
 
 #define MAP_BYTES ((size_t)256 << 30) /* of addresses, not of disk */
 
@@ -36,19 +44,70 @@ static struct key key_of(unsigned session, uint64_t seq)
     return (struct key){htobe32(session), htobe32((uint32_t)(seq >> 32)), htobe32((uint32_t)seq)};
 }
 
-static void *lmdb_open(const struct place *place, unsigned process)
+static void lmdb_version(char out[BENCH_VERSION_BYTES])
 {
-    (void)process;
+    int major, minor, patch;
+    mdb_version(&major, &minor, &patch);
+    snprintf(out, BENCH_VERSION_BYTES, "%d.%d.%d", major, minor, patch);
+}
+
+#ifdef MDB_BAD_CHECKSUM
+static void hash(const MDB_val *page, MDB_val *out, const MDB_val *key)
+{
+    (void)key;
+    XXH64_hash_t sum = XXH3_64bits(page->mv_data, page->mv_size);
+    memcpy(out->mv_data, &sum, sizeof sum);
+}
+#endif
+
+static unsigned set_checksum(MDB_env *env)
+{
+#ifdef MDB_BAD_CHECKSUM
+    check(mdb_env_set_checksum(env, hash, sizeof(XXH64_hash_t)), "checksum");
+    return MDB_REMAP_CHUNKS;
+#else
+    (void)env;
+    return 0;
+#endif
+}
+
+static bool has_checksum(char why[BENCH_WHY_BYTES])
+{
+#ifdef MDB_BAD_CHECKSUM
+    (void)why;
+    return true;
+#else
+    snprintf(why, BENCH_WHY_BYTES, "LMDB %d.%d has no checksums: PEERS=new", MDB_VERSION_MAJOR,
+             MDB_VERSION_MINOR);
+    return false;
+#endif
+}
+
+static void *open_tree(const struct place *place, bool checksum)
+{
     struct tree *tree = bench_alloc(sizeof *tree);
     MDB_txn *txn;
     *tree = (struct tree){.place = place};
     check(mdb_env_create(&tree->env), "create");
     check(mdb_env_set_mapsize(tree->env, MAP_BYTES), "map size");
-    check(mdb_env_open(tree->env, place->dir, 0, 0600), "open");
+    unsigned flags = checksum ? set_checksum(tree->env) : 0;
+    check(mdb_env_open(tree->env, place->dir, flags, 0600), "open");
     check(mdb_txn_begin(tree->env, NULL, 0, &txn), "begin");
     check(mdb_dbi_open(txn, NULL, MDB_CREATE, &tree->dbi), "open tree");
     check(mdb_txn_commit(txn), "commit");
     return tree;
+}
+
+static void *plain_open(const struct place *place, unsigned process)
+{
+    (void)process;
+    return open_tree(place, false);
+}
+
+static void *checksum_open(const struct place *place, unsigned process)
+{
+    (void)process;
+    return open_tree(place, true);
 }
 
 static void lmdb_close(void *handle)
@@ -125,12 +184,11 @@ static void lmdb_read(void *handle, unsigned session, uint64_t from_seq, uint64_
     mdb_txn_abort(txn);
 }
 
-const struct contender contender_lmdb = {.name = "lmdb",
-                                         .promise = "on the disk",
-                                         .durable = true,
-                                         .open = lmdb_open,
-                                         .close = lmdb_close,
-                                         .writer_open = lmdb_writer_open,
-                                         .writer_close = lmdb_writer_close,
-                                         .append = lmdb_append,
-                                         .read = lmdb_read};
+#define LMDB                                                                                       \
+    .promise = "on the disk", .durable = true, .version = lmdb_version, .close = lmdb_close,       \
+    .writer_open = lmdb_writer_open, .writer_close = lmdb_writer_close, .append = lmdb_append,     \
+    .read = lmdb_read
+
+const struct contender contender_lmdb = {.name = "lmdb", .open = plain_open, LMDB};
+const struct contender contender_lmdb_checksum = {
+    .name = "lmdb-checksum", .find = has_checksum, .open = checksum_open, LMDB};

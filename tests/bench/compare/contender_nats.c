@@ -37,6 +37,11 @@ static bool nats_find(char why[BENCH_WHY_BYTES])
     return server_find("nats-server", "nats-server", path, why);
 }
 
+static void nats_version(char out[BENCH_VERSION_BYTES])
+{
+    server_version("nats-server", out);
+}
+
 static void check(natsStatus status, const char *what)
 {
     if (status != NATS_OK)
@@ -290,6 +295,7 @@ const struct contender contender_nats = {
     .name = "nats",
     .promise = "in the page cache of the server, which syncs every two minutes",
     .find = nats_find,
+    .version = nats_version,
     .start = nats_start,
     .stop = nats_stop,
     .open = nats_open,

@@ -36,6 +36,11 @@ static bool postgresql_find(char why[BENCH_WHY_BYTES])
            server_find("postgres", "postgresql", path, why);
 }
 
+static void postgresql_version(char out[BENCH_VERSION_BYTES])
+{
+    server_version("postgres", out);
+}
+
 static PGconn *connect_to(const struct place *place)
 {
     char info[4300];
@@ -355,6 +360,7 @@ const struct contender contender_postgresql = {.name = "postgresql",
                                                .promise = "on the disk of the server",
                                                .durable = true,
                                                .find = postgresql_find,
+                                               .version = postgresql_version,
                                                .start = postgresql_start,
                                                .stop = postgresql_stop,
                                                .open = postgresql_open,

@@ -27,6 +27,11 @@ static bool redis_find(char why[BENCH_WHY_BYTES])
     return server_find("redis-server", "redis-server", path, why);
 }
 
+static void redis_version(char out[BENCH_VERSION_BYTES])
+{
+    server_version("redis-server", out);
+}
+
 static void socket_of(const struct place *place, char out[SOCKET_BYTES])
 {
     if (snprintf(out, SOCKET_BYTES, "%s/redis.sock", place->dir) >= SOCKET_BYTES)
@@ -232,6 +237,7 @@ const struct contender contender_redis = {.name = "redis",
                                           .promise = "on the disk of the server",
                                           .durable = true,
                                           .find = redis_find,
+                                          .version = redis_version,
                                           .start = redis_start,
                                           .stop = redis_stop,
                                           .open = redis_open,

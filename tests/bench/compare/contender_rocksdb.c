@@ -4,6 +4,7 @@
 
 #include <endian.h>
 #include <rocksdb/c.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,12 @@ static void check(char *error, const char *what)
 static struct key key_of(unsigned session, uint64_t seq)
 {
     return (struct key){htobe32(session), htobe32((uint32_t)(seq >> 32)), htobe32((uint32_t)seq)};
+}
+
+/* The header for C has no version: that of pkg-config. */
+static void rocks_version(char out[BENCH_VERSION_BYTES])
+{
+    snprintf(out, BENCH_VERSION_BYTES, "%s", BENCH_ROCKSDB);
 }
 
 static void *rocks_open(const struct place *place, unsigned process)
@@ -127,6 +134,7 @@ const struct contender contender_rocksdb = {.name = "rocksdb",
                                             .promise = "on the disk",
                                             .durable = true,
                                             .no_processes = "one process alone may open it",
+                                            .version = rocks_version,
                                             .open = rocks_open,
                                             .close = rocks_close,
                                             .writer_open = rocks_writer_open,

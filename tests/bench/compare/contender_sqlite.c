@@ -253,11 +253,16 @@ static bool sqlite_tail_next(void *arg_tail, unsigned timeout_ms, bench_event_fn
     return false;
 }
 
+static void sqlite_version(char out[BENCH_VERSION_BYTES])
+{
+    snprintf(out, BENCH_VERSION_BYTES, "%s", sqlite3_libversion());
+}
+
 #define SQLITE                                                                                     \
-    .close = sqlite_close, .writer_open = sqlite_writer_open, .writer_close = sqlite_writer_close, \
-    .append = sqlite_append, .read = sqlite_read, .find_type = sqlite_find_type,                   \
-    .count_type = sqlite_count_type, .tail_open = sqlite_tail_open, .tail_next = sqlite_tail_next, \
-    .tail_close = free
+    .version = sqlite_version, .close = sqlite_close, .writer_open = sqlite_writer_open,           \
+    .writer_close = sqlite_writer_close, .append = sqlite_append, .read = sqlite_read,             \
+    .find_type = sqlite_find_type, .count_type = sqlite_count_type, .tail_open = sqlite_tail_open, \
+    .tail_next = sqlite_tail_next, .tail_close = free
 
 const struct contender contender_sqlite_full = {
     .name = "sqlite-full", .promise = "on the disk", .durable = true, .open = full_open, SQLITE};

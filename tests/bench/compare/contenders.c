@@ -6,8 +6,8 @@
 
 extern const struct contender contender_raw, contender_raw_cached, contender_jsonl,
     contender_jsonl_sync, contender_sqlite_full, contender_sqlite_normal, contender_annal,
-    contender_annal_journals, contender_lmdb, contender_rocksdb, contender_redis, contender_nats,
-    contender_postgresql;
+    contender_annal_journals, contender_lmdb, contender_lmdb_checksum, contender_rocksdb,
+    contender_redis, contender_nats, contender_postgresql;
 
 /* Stands for a contender whose library was missing at build time. */
 #define MISSING(symbol, title, package)                                                            \
@@ -20,6 +20,7 @@ extern const struct contender contender_raw, contender_raw_cached, contender_jso
 
 #ifndef BENCH_LMDB
 MISSING(lmdb, "lmdb", "liblmdb-dev")
+MISSING(lmdb_checksum, "lmdb-checksum", "liblmdb-dev")
 #endif
 #ifndef BENCH_ROCKSDB
 MISSING(rocksdb, "rocksdb", "librocksdb-dev")
@@ -34,13 +35,21 @@ MISSING(nats, "nats", "libnats-dev")
 MISSING(postgresql, "postgresql", "libpq-dev")
 #endif
 
-const struct contender *const contenders[] = {&contender_raw,         &contender_raw_cached,
-                                              &contender_annal,       &contender_annal_journals,
-                                              &contender_jsonl_sync,  &contender_jsonl,
-                                              &contender_sqlite_full, &contender_sqlite_normal,
-                                              &contender_lmdb,        &contender_rocksdb,
-                                              &contender_redis,       &contender_nats,
-                                              &contender_postgresql,  NULL};
+const struct contender *const contenders[] = {&contender_raw,
+                                              &contender_raw_cached,
+                                              &contender_annal,
+                                              &contender_annal_journals,
+                                              &contender_jsonl_sync,
+                                              &contender_jsonl,
+                                              &contender_sqlite_full,
+                                              &contender_sqlite_normal,
+                                              &contender_lmdb,
+                                              &contender_lmdb_checksum,
+                                              &contender_rocksdb,
+                                              &contender_redis,
+                                              &contender_nats,
+                                              &contender_postgresql,
+                                              NULL};
 
 void *bench_alloc(size_t bytes)
 {

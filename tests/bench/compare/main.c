@@ -284,11 +284,14 @@ static int list_all(void)
         printf("%s\n", growth_name(i));
     putchar('\n');
     for (const struct contender *const *at = contenders; *at != NULL; at++) {
-        char why[BENCH_WHY_BYTES];
+        char why[BENCH_WHY_BYTES], version[BENCH_VERSION_BYTES] = "-";
         if ((*at)->find != NULL && !(*at)->find(why))
             printf("%-14s cannot run here: %s\n", (*at)->name, why);
-        else
-            printf("%-14s acknowledged: %s\n", (*at)->name, (*at)->promise);
+        else {
+            if ((*at)->version != NULL)
+                (*at)->version(version);
+            printf("%-14s %-8s acknowledged: %s\n", (*at)->name, version, (*at)->promise);
+        }
     }
     return 0;
 }

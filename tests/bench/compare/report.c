@@ -108,6 +108,23 @@ static void put_member(FILE *out, const char *name, const char *value)
     put_string(out, value);
 }
 
+/* The contenders with a version that ran, each once. NULL after the last one. */
+static const struct contender *const *next_version(const struct report *report,
+                                                   const struct contender *const *at,
+                                                   char version[BENCH_VERSION_BYTES])
+{
+    for (at = at == NULL ? contenders : at + 1; *at != NULL; at++) {
+        bool ran = false;
+        for (size_t i = 0; i < report->count && !ran; i++)
+            ran = report->rows[i].contender == *at && !report->rows[i].result.skipped;
+        if (ran && (*at)->version != NULL) {
+            (*at)->version(version);
+            return at;
+        }
+    }
+    return NULL;
+}
+
 static void put_result(FILE *out, const struct run_result *result)
 {
     fprintf(out,
@@ -153,6 +170,18 @@ static void put_row(FILE *out, const struct report_row *row)
     fputs("}", out);
 }
 
+static void put_versions(const struct report *report, FILE *out)
+{
+    char version[BENCH_VERSION_BYTES];
+    const char *between = "";
+    const struct contender *const *at = NULL;
+    while ((at = next_version(report, at, version)) != NULL) {
+        fputs(between, out);
+        put_member(out, (*at)->name, version);
+        between = ",";
+    }
+}
+
 void report_json(const struct report *report, FILE *out)
 {
     const struct machine *machine = &report->machine;
@@ -171,8 +200,10 @@ void report_json(const struct report *report, FILE *out)
     put_member(out, "filesystem", machine->filesystem);
     fputs(",", out);
     put_member(out, "device", machine->device);
-    fprintf(out, ",\"cores\":%u,\"memory_bytes\":%llu},\n\"runs\":[", machine->cores,
+    fprintf(out, ",\"cores\":%u,\"memory_bytes\":%llu},\n\"versions\":{", machine->cores,
             (unsigned long long)machine->memory_bytes);
+    put_versions(report, out);
+    fputs("},\n\"runs\":[", out);
     for (size_t i = 0; i < report->count; i++) {
         fputs(i == 0 ? "\n" : ",\n", out);
         put_row(out, &report->rows[i]);
@@ -312,6 +343,19 @@ static void put_absent(const struct report *report, const struct workload *workl
         fputs(".\n", out);
 }
 
+static void put_version_line(const struct report *report, FILE *out)
+{
+    char version[BENCH_VERSION_BYTES];
+    const char *between = "Versions: ";
+    const struct contender *const *at = NULL;
+    while ((at = next_version(report, at, version)) != NULL) {
+        fprintf(out, "%s%s %s", between, (*at)->name, version);
+        between = ", ";
+    }
+    if (*between == ',')
+        fputs(".\n\n", out);
+}
+
 static void put_preface(const struct report *report, FILE *out)
 {
     const struct machine *machine = &report->machine;
@@ -330,6 +374,7 @@ static void put_preface(const struct report *report, FILE *out)
             report->command, runs, runs == 1 ? "" : "s", machine->processor, machine->cores,
             (double)machine->memory_bytes / 1e9, machine->filesystem, machine->kernel,
             report->mean_bytes, (unsigned long long)report->seed);
+    put_version_line(report, out);
     if (report->filled)
         fprintf(out,
                 "Before each run free memory was taken for clean page cache; at most %.1f GB were "

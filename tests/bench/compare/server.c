@@ -47,6 +47,20 @@ bool server_find(const char *program, const char *package, char out_path[SERVER_
     return false;
 }
 
+void server_version(const char *program, char out[BENCH_VERSION_BYTES])
+{
+    char path[SERVER_PATH_BYTES], why[BENCH_WHY_BYTES], line[1024] = "";
+    out[0] = '\0';
+    if (!server_find(program, program, path, why))
+        return;
+    strncat(path, " --version", sizeof path - strlen(path) - 1);
+    FILE *from = popen(path, "re");
+    if (from != NULL && fgets(line, sizeof line, from) != NULL)
+        sscanf(line, "%*[^0-9]%31[0-9.]", out);
+    if (from != NULL)
+        pclose(from);
+}
+
 static const struct passwd *other_user(const char *user)
 {
     const struct passwd *found = user == NULL || geteuid() != 0 ? NULL : getpwnam(user);

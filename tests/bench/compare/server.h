@@ -11,6 +11,9 @@
 bool server_find(const char *program, const char *package, char out_path[SERVER_PATH_BYTES],
                  char why[BENCH_WHY_BYTES]);
 
+/* The version that a program prints; empty if it is missing. */
+void server_version(const char *program, char out[BENCH_VERSION_BYTES]);
+
 /*
  * Start a program, as another user when user is not NULL and we are root; what it says goes to
  * server.log. It gets death_signal when the supervisor dies. Sets place->server.
