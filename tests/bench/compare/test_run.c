@@ -4,6 +4,7 @@
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -165,12 +166,14 @@ START_TEST(a_report_has_medians_and_ratios_to_raw_and_to_the_best_durable_peer)
     fclose(out);
     ck_assert_ptr_nonnull(strstr(text, "| raw | 1,000 | 1.00 | 4.00 |"));
     ck_assert_ptr_nonnull(strstr(text, "| annal | 500 | 0.50 | 2.00 |"));
+    ck_assert_ptr_nonnull(strstr(text, "\nVersions: sqlite-full " SQLITE_VERSION ".\n"));
     free(text);
     out = open_memstream(&text, &len);
     report_json(&report, out);
     fclose(out);
     ck_assert_ptr_nonnull(strstr(text, "\"command\":\"annal-bench \\\"x\\\"\""));
     ck_assert_ptr_nonnull(strstr(text, "\"contender\":\"annal\",\"run\":3,"));
+    ck_assert_ptr_nonnull(strstr(text, "\"versions\":{\"sqlite-full\":\"" SQLITE_VERSION "\"}"));
     free(text);
     report_done(&report);
 }
