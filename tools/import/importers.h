@@ -26,6 +26,9 @@ extern const struct importer_text {
 /* the targets of annal handoff, in the same form (tools/export/handoff/conversation.sql) */
 extern const struct importer_text handoff_texts[];
 
+/* the SELECTs of annal report, in the same form (tools/report/report.h) */
+extern const struct importer_text report_texts[];
+
 bool importer_find(const char *kind, struct importer *out_importer);
 
 /* Return whether the importer has a section "-- detect". */

@@ -67,7 +67,7 @@ struct report_section {
     /* NULL, or the panels of show/usage.sql whose rows are `used` in the SQL, each between
      * spaces */
     const char *panels;
-    const char *sql;
+    const char *sql; /* the name of the file in sql/ that has the SELECT */
     struct report_column columns[COLUMNS_MAX]; /* a name of NULL ends them */
 
     struct report_row *rows;

@@ -4,6 +4,7 @@
 
 #include "journal/base/alloc.h"
 #include "tools/cli/command.h"
+#include "tools/import/importers.h"
 #include "tools/plot/text.h"
 #include "tools/show/cost_note.h"
 #include "tools/show/gist.h"
@@ -13,18 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Queries ---- */
+/* ---- Sections ---- */
 
-#define IN_SESSIONS    SCOPE_HAS("session_id")
-#define IDS            SCOPE_HAS("id")
-#define IN_TIME        SCOPE_TIME("timestamp")
-#define CALLED_IN_TIME SCOPE_TIME("coalesce(called_at, returned_at)")
-
-#define CALLS "tool_durations WHERE " IN_SESSIONS " AND " CALLED_IN_TIME
-#define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
-#define SHARE "1.0 * costed_tokens / NULLIF(tokens, 0)"
-#define COST  "CAST(cost_microusd AS INTEGER), CAST(computed_microusd AS INTEGER), " SHARE
-#define USED  "requests, input_tokens, cached_input_tokens, output_tokens, " COST " FROM used"
 #define COST_COLUMNS                                                                               \
     {"cost_microusd", "COST", .cell = CELL_COST}, {"computed_microusd", NULL, .cell = CELL_COUNT}, \
     {                                                                                              \
@@ -36,36 +27,6 @@
         {"cached_input_tokens", "CACHED", .cell = CELL_COUNT},                                     \
         {"output_tokens", "OUTPUT", .cell = CELL_COUNT}, COST_COLUMNS
 
-#define REFUSED  "event_index WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
-#define REFUSALS "(SELECT count(*) FROM " REFUSED ")"
-
-/* SELECT of what each session did in the range of time. */
-#define SESSIONS_SQL                                                                               \
-    "SELECT id, turns, calls, failed, tokens, cost, computed, share, "                             \
-    "CASE WHEN time_from IS NOT '" SESSION_GUESSED "' THEN (SELECT CAST(round(86400000 * "         \
-    "(julianday(max(timestamp)) - julianday(min(timestamp)))) AS INTEGER) FROM event_index AS e "  \
-    "WHERE e.session_id = id AND " IN_TIME " AND " SESSION_TIME_HOLDS(                             \
-        "timestamp") ") END, title "                                                               \
-                     "FROM (SELECT id, time_from, title, t.turns, c.calls, "                       \
-                     "coalesce(c.failed + coalesce(r.n, 0), r.n) AS failed, u.* FROM sessions "    \
-                     "LEFT JOIN (SELECT session_id, count(*) AS turns FROM turns "                 \
-                     "WHERE " IN_SESSIONS " AND " SCOPE_TIME(                                      \
-                         "created_at") " GROUP BY 1) AS t ON t.session_id = id "                   \
-                                       "LEFT JOIN (SELECT session_id, count(*) AS calls, "         \
-                                       "sum(status = 'failed') AS failed "                         \
-                                       "FROM tool_calls WHERE " IN_SESSIONS " AND " CALLED_IN_TIME \
-                                       " GROUP BY 1) AS c ON c.session_id = id "                   \
-                                       "LEFT JOIN (SELECT session_id, count(*) AS n FROM " REFUSED \
-                                       " GROUP BY 1) AS r ON r.session_id = id "                   \
-                                       "LEFT JOIN (SELECT name, coalesce(input_tokens + "          \
-                                       "output_tokens, input_tokens, output_tokens) AS tokens, "   \
-                                       "CAST(cost_microusd AS INTEGER) AS cost, "                  \
-                                       "CAST(computed_microusd AS INTEGER) AS computed, " SHARE    \
-                                       " AS share FROM used) AS u ON u.name = id "                 \
-                                       "WHERE " IDS " AND " SESSION_ACTIVE_IN(                     \
-                                           "sessions", "?2",                                       \
-                                           "?3") " ORDER BY json_array_length(?1) = 2 AND id <> "  \
-                                                 "?1->>0, u.tokens DESC, id LIMIT ?4)"
 #define SESSIONS_COLUMNS                                                                           \
     {"session_id", "SESSION", .cell = CELL_SESSION}, {"turns", "TURNS", .cell = CELL_COUNT},       \
         {"calls", "CALLS", .cell = CELL_COUNT}, {"failed", "FAILED", .cell = CELL_COUNT},          \
@@ -80,9 +41,7 @@
 #define PERIOD_SECTION(period, plural, unit, head)                                                 \
     {                                                                                              \
         .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
-        .panels = " period ",                                                                      \
-        .sql = "SELECT * FROM (SELECT name, " USED " ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",        \
-        .columns = {                                                                               \
+        .panels = " period ", .sql = "periods", .columns = {                                       \
             {unit, head, .cell = CELL_TEXT},                                                       \
             USED_COLUMNS                                                                           \
         }                                                                                          \
@@ -92,12 +51,7 @@ const struct report_section report_sections[] = {
     {.name = "total",
      .title = "In all",
      .panels = " all ",
-     .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IDS " AND " SESSION_ACTIVE_IN(
-         "sessions", "?2",
-         "?3") "), "
-               "(SELECT count(*) FROM " CALLS "), "
-               "(SELECT count(*) FROM " CALLS " AND status = 'failed') + " REFUSALS ", "
-               "input_tokens, output_tokens, " COST " FROM (SELECT 1) LEFT JOIN used LIMIT ?4",
+     .sql = "total",
      .columns = {{"sessions", "SESSIONS", .cell = CELL_COUNT},
                  {"calls", "CALLS", .cell = CELL_COUNT},
                  {"failed", "FAILED", .cell = CELL_COUNT},
@@ -106,9 +60,7 @@ const struct report_section report_sections[] = {
                  COST_COLUMNS}},
     {.name = "tools",
      .title = "Tools",
-     .sql = "SELECT tool, count(*), sum(status = 'failed'), median(duration_ms), "
-            "percentile(duration_ms, 95), sum(duration_ms) FROM " CALLS
-            " GROUP BY tool ORDER BY 2 DESC, 1 LIMIT ?4",
+     .sql = "tools",
      .columns = {{"tool", "TOOL", .cell = CELL_TEXT},
                  {"calls", "CALLS", .cell = CELL_COUNT, .bar = true},
                  {"failed", "FAILED", .cell = CELL_COUNT},
@@ -117,9 +69,7 @@ const struct report_section report_sections[] = {
                  {"sum_ms", "IN ALL", .cell = CELL_MS}}},
     {.name = "failures",
      .title = "Calls that failed, newest first",
-     .sql = "SELECT returned_at, tool, " DATA "c.seq), " DATA "c.result_seq), session_id, seq "
-            "FROM tool_calls AS c WHERE status = 'failed' AND " IN_SESSIONS " AND " CALLED_IN_TIME
-            " ORDER BY returned_at DESC LIMIT ?4",
+     .sql = "failures",
      .columns = {{"timestamp", "TIME", .cell = CELL_TIME},
                  {"tool", "TOOL", .cell = CELL_TEXT},
                  {"input", "CALLED WITH", .cell = CELL_INPUT},
@@ -129,11 +79,7 @@ const struct report_section report_sections[] = {
     {.name = "refused",
      .title = "Requests that failed, newest first",
      .if_any = true,
-     .sql = "SELECT timestamp, data->>'provider', "
-            "coalesce(nullif(data->>'error', '{}'), 'no reason is given'), session_id, seq "
-            "FROM events "
-            "WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
-            " ORDER BY timestamp DESC LIMIT ?4",
+     .sql = "refused",
      .columns = {{"timestamp", "TIME", .cell = CELL_TIME},
                  {"provider", "PROVIDER", .cell = CELL_TEXT},
                  {"error", "WHAT FAILED", .cell = CELL_TEXT},
@@ -141,9 +87,7 @@ const struct report_section report_sections[] = {
                  {"seq", "SEQ", .cell = CELL_COUNT, .spared = true}}},
     {.name = "slowest",
      .title = "Slowest calls",
-     .sql = "SELECT duration_ms, tool, " DATA "c.seq), session_id, seq "
-            "FROM (SELECT * FROM " CALLS " AND duration_ms IS NOT NULL "
-            "ORDER BY duration_ms DESC LIMIT ?4) AS c ORDER BY duration_ms DESC",
+     .sql = "slowest",
      .columns = {{"duration_ms", "TOOK", .cell = CELL_MS, .bar = true},
                  {"tool", "TOOL", .cell = CELL_TEXT},
                  {"input", "CALLED WITH", .cell = CELL_INPUT},
@@ -152,17 +96,13 @@ const struct report_section report_sections[] = {
     {.name = "models",
      .title = "Tokens and cost by model",
      .panels = " model ",
-     .sql = "SELECT NULLIF(name, ''), " USED
-            " WHERE requests + tokens + coalesce(cost_microusd, 0) > 0"
-            " ORDER BY 3 DESC, 1 LIMIT ?4",
+     .sql = "models",
      .columns = {{"model", "MODEL", .cell = CELL_TEXT}, USED_COLUMNS}},
     {.name = "projects",
      .title = "Tokens and cost by project",
      .if_any = true,
      .panels = " project ",
-     .sql = "SELECT name, sessions, requests, input_tokens, output_tokens, " COST " FROM used "
-            "WHERE EXISTS (SELECT 1 FROM session_directories) "
-            "ORDER BY input_tokens DESC, 1 LIMIT ?4",
+     .sql = "projects",
      .columns = {{"project", "PROJECT", .cell = CELL_TEXT},
                  {"sessions", "SESSIONS", .cell = CELL_COUNT},
                  {"requests", "REQUESTS", .cell = CELL_COUNT, .spared = true},
@@ -173,9 +113,7 @@ const struct report_section report_sections[] = {
      .title = "Tokens and cost by host",
      .if_any = true,
      .panels = " host ",
-     .sql = "SELECT name, sessions, requests, input_tokens, output_tokens, " COST " FROM used "
-            "WHERE (SELECT count(DISTINCT source_host) > 1 FROM session_sources) "
-            "ORDER BY input_tokens DESC, 1 LIMIT ?4",
+     .sql = "hosts",
      .columns = {{"source_host", "HOST", .cell = CELL_TEXT},
                  {"sessions", "SESSIONS", .cell = CELL_COUNT},
                  {"requests", "REQUESTS", .cell = CELL_COUNT, .spared = true},
@@ -189,29 +127,12 @@ const struct report_section report_sections[] = {
     {.name = "sessions",
      .title = "Sessions by tokens",
      .panels = " session ",
-     .sql = SESSIONS_SQL,
+     .sql = "sessions",
      .columns = {SESSIONS_COLUMNS}},
     {.name = NULL}};
 
-/* ---- Sources; ?1 has "copies", the files of copies.h, and "looked", of changes_look() ---- */
+/* ---- Sources ---- */
 
-#define SOURCES                                                                                    \
-    "WITH copies AS MATERIALIZED (SELECT value ->> 0 AS path, value ->> 1 AS kind,"                \
-    " value ->> 2 AS newest, value ->> 3 AS bytes, value ->> 4 AS stored"                          \
-    " FROM json_each(?1, '$.copies')),"                                                            \
-    " sources AS (SELECT path, max(kind) AS kind, sum(bytes) AS bytes, sum(copies) AS copies,"     \
-    "  sum(stored) AS stored, max(gone) AS gone, max(shrank) AS shrank, max(replaced) AS replaced" \
-    " FROM (SELECT path, kind, iif(newest, bytes, 0) AS bytes, 1 AS copies, stored, 0 AS gone,"    \
-    "   0 AS shrank, 0 AS replaced FROM copies"                                                    \
-    "  UNION ALL SELECT source_path, NULL, NULL, 0, 0, 0, 0, 0 FROM session_sources"               \
-    "   WHERE source_path <> ''"                                                                   \
-    "  UNION ALL SELECT value ->> 'path', NULL, NULL, 0, 0, 1, 0, 0"                               \
-    "   FROM json_each(?1, '$.looked') WHERE value ->> 'is' = 'gone'"                              \
-    "  UNION ALL SELECT path, kind, NULL, 0, 0, 0, shrank, replaced FROM source_logs)"             \
-    " GROUP BY path)"
-#define SOURCES_SUMS                                                                               \
-    " count(*), sum(bytes), sum(copies), sum(stored), sum(gone), sum(shrank), sum(replaced)"       \
-    " FROM sources"
 #define SOURCES_COLUMNS                                                                            \
     {"sources", "SOURCES", .cell = CELL_COUNT}, {"bytes", "BYTES", .cell = CELL_COUNT},            \
         {"copies", "COPIES", .cell = CELL_COUNT}, {"stored_bytes", "STORED", .cell = CELL_COUNT},  \
@@ -223,34 +144,25 @@ const struct report_section report_sections[] = {
 const struct report_section report_source_sections[] = {
     {.name = "total",
      .title = "In all",
-     .sql = SOURCES " SELECT count(DISTINCT kind)," SOURCES_SUMS " LIMIT ?4",
+     .sql = "sources_total",
      .columns = {{"kinds", "KINDS", .cell = CELL_COUNT}, SOURCES_COLUMNS}},
     {.name = "kinds",
      .title = "Logs by kind",
-     .sql = SOURCES " SELECT kind," SOURCES_SUMS " GROUP BY kind ORDER BY 2 DESC, 1 LIMIT ?4",
+     .sql = "sources_kinds",
      .columns = {{"kind", "KIND", .cell = CELL_TEXT}, SOURCES_COLUMNS}},
     {.name = NULL}};
 
-/* ---- Comparison of two sessions; ?1 contains both ids ---- */
-
-#define OF_A     "FILTER (WHERE session_id = ?1->>0)"
-#define OF_B     "FILTER (WHERE session_id = ?1->>1)"
-#define FAILED_A "count(*) FILTER (WHERE session_id = ?1->>0 AND status = 'failed')"
-#define FAILED_B "count(*) FILTER (WHERE session_id = ?1->>1 AND status = 'failed')"
-#define MEDIAN_A "median(CASE WHEN session_id = ?1->>0 THEN duration_ms END)"
-#define MEDIAN_B "median(CASE WHEN session_id = ?1->>1 THEN duration_ms END)"
+/* ---- Comparison of two sessions ---- */
 
 const struct report_section report_compare_sections[] = {
     {.name = "sessions",
      .title = "Both",
      .panels = " session ",
-     .sql = SESSIONS_SQL,
+     .sql = "sessions",
      .columns = {SESSIONS_COLUMNS}},
     {.name = "tools",
      .title = "Tools: calls, failures and medians of A and of B",
-     .sql =
-         "SELECT tool, count(*) " OF_A ", count(*) " OF_B ", " FAILED_A ", " FAILED_B ", " MEDIAN_A
-         ", " MEDIAN_B " FROM " CALLS " GROUP BY tool ORDER BY count(*) DESC, 1 LIMIT ?4",
+     .sql = "compare_tools",
      .columns = {{"tool", "TOOL", .cell = CELL_TEXT},
                  {"calls_a", "CALLS A", .cell = CELL_COUNT},
                  {"calls_b", "CALLS B", .cell = CELL_COUNT},
@@ -260,15 +172,7 @@ const struct report_section report_compare_sections[] = {
                  {"median_b_ms", "MEDIAN B", .cell = CELL_MS}}},
     {.name = "first_difference",
      .title = "The first calls that differ",
-     .sql = "WITH c AS MATERIALIZED (SELECT session_id, seq, tool, row_number() OVER "
-            "(PARTITION BY session_id ORDER BY seq) AS n, " DATA "c.seq) AS data "
-            "FROM tool_calls AS c WHERE " IN_SESSIONS "), "
-            "a AS (SELECT * FROM c WHERE session_id = ?1->>0), "
-            "b AS (SELECT * FROM c WHERE session_id = ?1->>1), "
-            "d AS (SELECT n FROM a FULL JOIN b USING (n) WHERE a.tool IS NOT b.tool "
-            "OR a.data->'input' IS NOT b.data->'input' ORDER BY n LIMIT 1) "
-            "SELECT session_id, n, tool, data, seq FROM c WHERE n = (SELECT n FROM d) "
-            "AND (?2 IS NULL OR ?3 IS NULL) ORDER BY session_id <> ?1->>0 LIMIT ?4",
+     .sql = "first_difference",
      .columns = {{"session_id", "SESSION", .cell = CELL_SESSION},
                  {"call", "CALL", .cell = CELL_COUNT},
                  {"tool", "TOOL", .cell = CELL_TEXT},
@@ -420,13 +324,18 @@ static void show_difference(struct report_section *section, int i)
     }
 }
 
-extern const char annal__sql_usage[]; /* show/usage.sql */
+extern const char annal__sql_usage[];         /* show/usage.sql */
+extern const char annal__sql_report_shared[]; /* shared.sql */
 
 annal_status report_sql(const struct report_section *section, struct buf *out)
 {
-    return section->panels == NULL
-               ? annal__buf_printf(out, "%s", section->sql)
-               : annal__buf_printf(out, "WITH used AS (%s)\n%s", annal__sql_usage, section->sql);
+    const struct importer_text *text = report_texts;
+    while (strcmp(text->kind, section->sql) != 0)
+        text++;
+    return annal__buf_printf(out, "WITH %s%s%s %s\n%s", section->panels == NULL ? "" : "used AS (",
+                             section->panels == NULL ? "" : annal__sql_usage,
+                             section->panels == NULL ? "" : "),", annal__sql_report_shared,
+                             text->sql);
 }
 
 int report_fill(struct report_section *section, annal_index *index,
