@@ -402,7 +402,16 @@ export class Server implements Source {
     return this.post(`${path(id)}/fork`, { at, name });
   }
 
-  async share(id: string, tree: boolean): Promise<Blob> {
-    return (await this.request(`${path(id)}/share${tree ? '?tree=1' : ''}`)).blob();
+  async share(id: string, tree: boolean, arrived: (bytes: number) => void): Promise<Blob> {
+    const answer = await this.request(`${path(id)}/share${tree ? '?tree=1' : ''}`);
+    const reader = answer.body!.getReader();
+    const parts: BlobPart[] = [];
+    let bytes = 0;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return new Blob(parts, { type: 'text/html' });
+      parts.push(value);
+      arrived((bytes += value.length));
+    }
   }
 }

@@ -19,7 +19,7 @@ const KEYS: [string, [string, string][]][] = [
     'Everywhere',
     [
       ['/  Ctrl K', 'search'],
-      ['?', 'these keys'],
+      ['?', 'these keys and pages'],
       ['g s', 'sessions'],
       ['g u', 'usage'],
       ['g w', 'what failed'],
@@ -53,7 +53,17 @@ const KEYS: [string, [string, string][]][] = [
   ],
 ];
 
+const PAGES = [
+  ['#/', 'Sessions'],
+  ['#/usage', 'Usage'],
+  ['#/failures', 'Failures'],
+  ['#/search', 'Search'],
+  ['#/compare', 'Compare two sessions'],
+  ['#/sql', 'SQL'],
+];
+
 function Help({ close }: { close: () => void }) {
+  const { source } = useApp();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current!.showModal(), []);
   return (
@@ -64,8 +74,22 @@ function Help({ close }: { close: () => void }) {
       onClose={close}
       onClick={(e) => e.target === dialog.current && close()}
     >
-      <h2 id="keys-title">Keys</h2>
+      <h2 id="keys-title">Keys and pages</h2>
       <div class="keys-lists">
+        {!source.isFile && (
+          <section>
+            <h3>Pages</h3>
+            <ul class="pages">
+              {PAGES.map(([to, name]) => (
+                <li>
+                  <a href={to} onClick={close}>
+                    {name}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
         {KEYS.map(([title, keys]) => (
           <section>
             <h3>{title}</h3>
@@ -282,7 +306,11 @@ export function Frame() {
         href="#content"
         onClick={(e) => {
           e.preventDefault();
-          document.querySelector<HTMLElement>('.panel, main a, main button')?.focus();
+          for (const selector of ['.panel', 'main :is(a, button, textarea)'])
+            for (const to of document.querySelectorAll<HTMLElement>(selector)) {
+              to.focus(); /* a hidden element refuses it */
+              if (document.activeElement === to) return;
+            }
         }}
       >
         {route.page === 's' ? 'Skip to the details' : 'Skip to the content'}
@@ -331,7 +359,7 @@ export function Frame() {
         >
           <Icon name="theme" />
         </button>
-        <button class="icon-button text" aria-label="Keys" title="Keys (?)" onClick={() => setHelp(true)}>
+        <button class="icon-button text" aria-label="Keys and pages" title="Keys and pages (?)" onClick={() => setHelp(true)}>
           ?
         </button>
       </header>

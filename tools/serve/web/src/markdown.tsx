@@ -103,6 +103,8 @@ function list(lines: string[], depth: number): JSX.Element {
   return /\d/.test(first[2]!) ? <ol start={parseInt(first[2]!, 10)}>{content}</ol> : <ul>{content}</ul>;
 }
 
+let above = 1; /* the level of the heading before this one: no level is left out below the page's h1 */
+
 function blocks(lines: string[], depth: number, tight = false): ComponentChildren[] {
   const out: ComponentChildren[] = [];
   let paragraph: string[] = [];
@@ -129,7 +131,8 @@ function blocks(lines: string[], depth: number, tight = false): ComponentChildre
       i = end;
     } else if (heading) {
       flush();
-      const Tag = `h${Math.min(6, heading[1]!.length + 1)}` as 'h3';
+      above = Math.min(6, heading[1]!.length + 1, above + 1);
+      const Tag = `h${above}` as 'h3';
       out.push(<Tag dir="auto">{inline(heading[2]!)}</Tag>);
     } else if (RULE.test(line)) {
       flush();
@@ -180,5 +183,6 @@ export function Code(props: { text: string; language?: string; copied?: string; 
 }
 
 export function Markdown({ text }: { text: string }) {
+  above = 1;
   return <div class="md">{blocks(text.replaceAll('\r\n', '\n').split('\n'), 0)}</div>;
 }

@@ -100,13 +100,15 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
 function Share({ session, tree }: { session: Session; tree: boolean }) {
   const { server } = useApp();
   const [busy, setBusy] = useState(false);
+  const [bytes, setBytes] = useState(0);
   const [error, setError] = useState<string | null>(null);
   if (!server) return null;
   const share = async () => {
     setBusy(true);
+    setBytes(0);
     setError(null);
     try {
-      const url = URL.createObjectURL(await server.share(session.session_id, tree));
+      const url = URL.createObjectURL(await server.share(session.session_id, tree, setBytes));
       const a = document.createElement('a');
       a.href = url;
       a.download = `${session.session_id}.html`;
@@ -126,7 +128,7 @@ function Share({ session, tree }: { session: Session; tree: boolean }) {
         title="Save this session as one HTML file that opens anywhere, without a server"
       >
         <Icon name="share" />
-        <span class="only-wide">{busy ? 'Saving…' : 'Share'}</span>
+        <span class="only-wide">{busy ? `Saving… ${bytes ? format.bytes(bytes) : ''}` : 'Share'}</span>
       </button>
       {error && <Failure text={error} />}
     </>

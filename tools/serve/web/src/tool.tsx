@@ -11,6 +11,7 @@ import { Copy } from './ui';
 
 const SHOWN_LINES = 14;
 const SHOWN_BYTES = 8_000;
+const PART = /[^]{1,131072}/gu; /* of a long output: more at once stops the page */
 
 const parseJson = (text: string): unknown => {
   try {
@@ -194,11 +195,14 @@ const Colours = ({ text }: { text: string }) => (
 
 /* `raw` is the text with the colours of a terminal. */
 export function Output({ text, raw }: { text: string; raw?: string }) {
-  const [whole, setWhole] = useState(false);
+  const [parts, setParts] = useState(0);
   if (!text.trim()) return <p class="dim">No output</p>;
   const lines = text.split('\n');
   const cut = lines.slice(0, SHOWN_LINES).join('\n').slice(0, SHOWN_BYTES);
-  const shown = whole || cut.length === text.length ? text.replace(/\n+$/, '') : cut;
+  const all = text.replace(/\n+$/, '');
+  const pieces = cut.length < all.length ? all.match(PART)! : [all];
+  const drawn = cut.length < all.length && !parts ? [cut] : pieces.slice(0, parts || 1);
+  const shown = drawn.join('');
   const count = shown.split('\n').length;
   const ends = lines.slice(0, count).join('\n') === shown; /* not within a line */
   const colours =
@@ -210,11 +214,12 @@ export function Output({ text, raw }: { text: string; raw?: string }) {
   return (
     <>
       <Code text={shown} copied={text}>
-        {colours}
+        {colours ?? (drawn.length > 1 ? drawn : undefined)}
       </Code>
-      {!whole && cut.length < text.replace(/\n+$/, '').length && (
-        <button class="link" onClick={() => setWhole(true)}>
-          Show all {lines.length > SHOWN_LINES ? plural(lines.length) : format.bytes(text.length)}
+      {shown.length < all.length && (
+        <button class="link" onClick={() => setParts(parts + 1)}>
+          {parts + 1 < pieces.length ? `Show ${format.bytes(pieces[parts]!.length)} more of` : 'Show all'}{' '}
+          {pieces.length === 1 && lines.length > SHOWN_LINES ? plural(lines.length) : format.bytes(all.length)}
         </button>
       )}
     </>

@@ -42,6 +42,8 @@ for (const [name, options] of [
       await page.waitForSelector(wait);
       await frames(page);
       await accessible(page);
+      await page.evaluate(() => document.querySelector('.skip').click());
+      assert.ok(await page.evaluate(() => document.activeElement.matches('.panel') || (!document.querySelector('.panel')?.checkVisibility() && document.activeElement.closest('main'))), `${hash}: the skip link leads nowhere`);
       /* A phone makes its window wider for a page that does not fit. */
       const widest = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, innerWidth));
       const wide = widest - options.viewport.width;

@@ -507,7 +507,22 @@ test('a moment of the past shows no later events', async () => {
 
 test('a shared file opens without the server', async () => {
   const page = await session();
-  const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Share')]);
+  await page.evaluate(() => {
+    const real = globalThis.fetch;
+    globalThis.fetch = async (...all) => {
+      const answer = await real(...all);
+      if (!String(all[0]).includes('/share')) return answer;
+      const late = new TransformStream({ flush: () => new Promise((done) => (globalThis.endFile = done)) });
+      return new Response(answer.body.pipeThrough(late));
+    };
+  });
+  await page.click('text=Share');
+  await page.waitForSelector('button:has-text("Saving")');
+  await page.waitForFunction(() => /Saving… \d+\.\d [KM]iB/.test(document.querySelector('main').textContent));
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.waitForFunction(() => globalThis.endFile).then(() => page.evaluate(() => globalThis.endFile())),
+  ]);
   const file = path.join(store.directory, 'shared.html');
   await download.saveAs(file);
   await page.close();
@@ -559,13 +574,18 @@ test('script in any field is text', async () => {
   }
 });
 
-test('? tells the keys', async () => {
+test('? tells the keys, and leads to each page', async () => {
   const page = await open(context, server);
   await page.waitForSelector('.row-link');
   await page.keyboard.press('?');
   await page.waitForSelector('dialog[open] >> text=next, previous failure');
   await accessible(page);
   await page.keyboard.press('Escape');
+  await page.waitForSelector('dialog[open]', { state: 'detached' });
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog[open]');
+  for (const key of ['Tab', 'Tab', 'Enter']) await page.keyboard.press(key);
+  await page.waitForSelector('h1 >> text=What failed');
   await page.waitForSelector('dialog[open]', { state: 'detached' });
   quiet(page);
   await page.close();

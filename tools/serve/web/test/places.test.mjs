@@ -342,6 +342,30 @@ test('a call whose output is a picture does not claim to have none, and shows it
   await page.close();
 });
 
+test('an output of one long line is shown in parts, each without a pause', async () => {
+  const text = '0123456789abcde\u{1f980}'.repeat(20_000);
+  store.append('one-line', [
+    say('assistant', '### Third\n\n###### Sixth\n\n# First'), /* no level is left out */
+    call('c1', 'Bash', { command: 'cat' }),
+    result('c1', text),
+  ]);
+  const page = await session('one-line');
+  assert.equal((await page.locator('.said.assistant :is(h2, h3, h4, h5)').evaluateAll((all) => all.map((one) => one.tagName))).join(), 'H2,H3,H2');
+  await page.click('.tool-head');
+  const long = page.locator('.tool-output pre');
+  const lengths = [];
+  for (const name of ['Show 136.0 KiB more of', 'Show 136.0 KiB more of', 'Show all']) {
+    lengths.push((await long.textContent()).length);
+    await page.click(`.tool-output button.link:has-text("${name}")`);
+    await page.waitForFunction((n) => document.querySelector('.tool-output pre').textContent.length > n, lengths.at(-1));
+  }
+  assert.ok(lengths[1] === 139_264, String(lengths));
+  assert.equal(await long.textContent(), text);
+  assert.equal(await page.locator('.tool-output > button').count(), 0);
+  quiet(page);
+  await page.close();
+});
+
 test('notices of programs are no prompts', async () => {
   const notice = '<task-notification>\n<task-id>b1</task-id>\n<summary>Done</summary>\n</task-notification>';
   store.append('notices', [
