@@ -21,6 +21,10 @@ export interface Session {
   fork_session_id: string | null;
   fork_seq: number | null;
   title: string | null;
+  name?: string | null; /* what people note: notes.tsx */
+  starred?: 0 | 1;
+  tags?: string | null; /* with spaces between them */
+  notes?: number;
   time_from: string | null;
   findings: number;
   failed_requests?: number;
@@ -231,8 +235,9 @@ export class Server implements Source {
     let code = 'failed';
     let message = `The server answered ${answer.status}`;
     try {
-      const { error } = await answer.json();
+      const { error, refused } = await answer.json();
       if (typeof error?.message === 'string') ({ code, message } = error);
+      else if (typeof refused === 'string') message = refused.replace(/^line 1: /, '');
     } catch {
       /* not JSON: the status is enough */
     }
@@ -400,6 +405,17 @@ export class Server implements Source {
 
   fork(id: string, at: number, name: string): Promise<unknown> {
     return this.post(`${path(id)}/fork`, { at, name });
+  }
+
+  note(id: string, type: string, data: object): Promise<Response> {
+    const body = JSON.stringify({ type, data });
+    return this.request(`${path(`notes_${id}`)}/events`, { method: 'POST', body });
+  }
+
+  notes(id: string): Promise<Table> {
+    const sql = `SELECT note, event_seq, text, by, written_at FROM annotations.notes
+      WHERE session_id = '${id.replaceAll("'", "''")}' ORDER BY note DESC`;
+    return this.sql(sql, 200);
   }
 
   async share(id: string, tree: boolean, arrived: (bytes: number) => void): Promise<Blob> {

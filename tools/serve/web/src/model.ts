@@ -249,6 +249,15 @@ export class Model {
     public session: Session,
   ) {}
 
+  noted = 0; /* how often what people note was read again */
+
+  async readNoted(): Promise<void> {
+    const { name, starred, tags, notes } = await this.source.session(this.id);
+    this.session = { ...this.session, name, starred, tags, notes };
+    this.noted++;
+    this.changed();
+  }
+
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);

@@ -10,6 +10,7 @@ import * as format from './format';
 import { blocksOf, preview, splitContext } from './message';
 import { isComputed, Model, takenBack, upTo, type Numbers, type Turn } from './model';
 import { Controls, prompted, prompts, SPEEDS, steps, usePlay } from './replay';
+import { Notes, Noting, titleOf } from './notes';
 import { link, numberIn, parse, replace, type Route } from './route';
 import { StatePanel } from './state';
 import { Timeline } from './timeline';
@@ -85,6 +86,7 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
         live.listen(
           (events) => {
             for (const event of events) if (event.session_id === id) current?.append(event);
+            if (events.some((event) => event.session_id === `notes_${id}`)) void current?.readNoted().catch(() => {});
           },
           () => void current?.load(),
         ),
@@ -212,7 +214,7 @@ function Header(props: { model: Model; at: number; view: string; setView: (view:
             ↑
           </a>
         )}
-        <h1 title={s.title ?? s.session_id} dir="auto">{s.title || s.session_id}</h1>
+        <h1 title={s.title ?? s.session_id} dir="auto">{titleOf(s)}</h1>
         <p class="session-facts">
           {isLive && (
             <span class="live-now">
@@ -226,6 +228,10 @@ function Header(props: { model: Model; at: number; view: string; setView: (view:
           {!s.time_from && <Ago time={s.last_activity_at} />}
           <LogMark session={s} />
         </p>
+        <div class="session-facts noted-facts">
+          {s.name && s.title && <span dir="auto">{s.title}</span>}
+          <Noting model={model} />
+        </div>
       </div>
       <div class="session-buttons">
         <label class={view ? 'select on' : 'select'} title="What is shown (r, R, e)">
@@ -336,7 +342,7 @@ function Child({ model, child, at }: { model: Model; child: Session; at: number 
   const numbers = model.numbersOf(child, at);
   return (
     <li>
-      <a href={link('s', child.session_id)}>{child.title || child.session_id}</a>
+      <a href={link('s', child.session_id)}>{titleOf(child)}</a>
       <span class="dim">
         {numbers
           ? `${format.plural(numbers.events, 'event')} · ${format.tokens(numbers.tokens)} tokens · ${format.cost(numbers.cost, numbers.computed)}`
@@ -439,6 +445,7 @@ function Overview({
           </div>
         ))}
       </dl>
+      <Notes model={model} see={see} />
       {children.length > 0 && (
         <section>
           <h2>
@@ -624,8 +631,8 @@ export function SessionPage({ route }: { route: Route }) {
   }, [model, model?.ready, model?.session.events, at]);
 
   useEffect(() => {
-    if (model) document.title = `${model.session.title || model.id} · Annal`;
-  }, [model?.session.title]);
+    if (model) document.title = `${titleOf(model.session)} · Annal`;
+  }, [model && titleOf(model.session)]);
 
   const step = (to: (m: Model, at: number, by: number) => number, by: number) => () => {
     if (!model?.ready) return;

@@ -5,6 +5,7 @@ import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
 import { ImportProgress, NoSessions, useImport, Watching } from './found';
 import { FRESH_MS, isComputed } from './model';
+import { Star, Tags, titleOf } from './notes';
 import { go, keepView, keptView, link, replace, type Route } from './route';
 import { Agent, Ago, Empty, Failure, Icon, LogMark, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
 import { useVirtual } from './virtual';
@@ -186,9 +187,18 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
         <div class="row-text">
           <div class="row-title">
             {isLive && <i class="pulse" title="active now" />}
-            <a href={link('s', s.session_id)} class="row-link" dir="auto" aria-current={props.chosen || undefined}>
-              {s.title || s.session_id}
+            <Star session={s} />
+            <a
+              href={link('s', s.session_id)}
+              class="row-link"
+              dir="auto"
+              title={s.name ? (s.title ?? s.session_id) : undefined}
+              aria-current={props.chosen || undefined}
+            >
+              {titleOf(s)}
             </a>
+            <Tags session={s} />
+            {!!s.notes && <span class="tag">{format.plural(s.notes, 'note')}</span>}
             {s.fork_session_id && <span class="tag">fork at {format.count(s.fork_seq)}</span>}
             {fresh > 0 && <span class="tag new">{format.count(fresh)} new</span>}
             <LogMark session={s} />
@@ -264,7 +274,7 @@ function Filters({
   const options = (list: [string, number][] = [], shorten = (x: string) => x): [string, string][] =>
     list.map(([name, n]) => [name, `${shorten(name)} (${format.count(n)})`]);
   const value = (name: string) => query.get(name) ?? '';
-  const any = ['status', 'agent', 'model', 'dir', 'since', 'failed', 'q'].some((name) => query.get(name));
+  const any = ['status', 'agent', 'model', 'dir', 'since', 'failed', 'starred', 'tag', 'q'].some((name) => query.get(name));
   return (
     <div class="filters" role="group" aria-label="Filters">
       <Select
@@ -313,6 +323,19 @@ function Filters({
         />
         Something failed
       </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={value('starred') === '1'}
+          onChange={(e) => set('starred', e.currentTarget.checked ? '1' : '')}
+        />
+        Starred
+      </label>
+      {value('tag') && (
+        <button class="tag new" title="Show sessions without this tag, too" onClick={() => set('tag', '')}>
+          {value('tag')} ×
+        </button>
+      )}
       {any && (
         <button class="link" onClick={() => replace('#/')}>
           Clear
@@ -366,7 +389,7 @@ export function Sessions({ route }: { route: Route }) {
 
   const listing = useMemo(() => {
     const asked = Object.fromEntries(
-      ['status', 'agent', 'model', 'dir', 'failed', 'q'].map((name) => [name, query.get(name) ?? undefined]),
+      ['status', 'agent', 'model', 'dir', 'failed', 'starred', 'tag', 'q'].map((name) => [name, query.get(name) ?? undefined]),
     );
     const fetchPage = (cursor: string | undefined, limit: number, signal: AbortSignal) =>
       server!.sessions(
@@ -499,7 +522,7 @@ export function Sessions({ route }: { route: Route }) {
       rows[chosen] && open.has(rows[chosen].session.session_id) && void toggle(rows[chosen].session.session_id),
   });
 
-  const filtered = ['status', 'agent', 'model', 'dir', 'since', 'failed', 'q'].some((name) => query.get(name));
+  const filtered = ['status', 'agent', 'model', 'dir', 'since', 'failed', 'starred', 'tag', 'q'].some((name) => query.get(name));
   const isEmpty = listing.total === 0 && !filtered;
   const importing = useImport(isEmpty);
   return (

@@ -601,3 +601,39 @@ test('a session is forked at the moment that is looked at', async () => {
   quiet(page);
   await page.close();
 });
+
+test('a star, a name, a tag and a note are events, and the list is limited by them', async () => {
+  const page = await session();
+  await page.click('.noted-facts >> text=☆');
+  await page.waitForSelector('.noted-facts [aria-pressed=true]');
+  const add = async (kind, text) => {
+    await page.click(`.noted-facts button:text-is("${kind}")`);
+    await page.fill('.noting input', text);
+    await page.keyboard.press('Enter');
+  };
+  await add('name', `tides ${HARM.slice(0, 40)}`);
+  await page.waitForSelector('h1 >> text=tides <img');
+  await add('tag', 'two words');
+  await page.waitForSelector('.noted-facts >> text=a tag is 1 to 64 characters');
+  assert.match(page.said.splice(0).join('\n'), /^error: .* 422 [^\n]*$/); /* the browser says that it was refused */
+  await page.fill('.noting input', 'ebb');
+  await page.keyboard.press('Escape');
+  await add('tag', 'flood');
+  await page.waitForSelector('.noted-facts .tag >> text=flood');
+  await add('note', 'the moon was **forgotten**');
+  await page.waitForSelector('.notes strong >> text=forgotten');
+  await page.click('.noted-facts .tag a');
+  await page.waitForFunction(() => document.querySelectorAll('.row-link').length === 1);
+  assert.match(page.url(), /tag=flood$/);
+  await page.waitForSelector('.row-title .star');
+  await page.click('.filters .tag');
+  await page.waitForFunction(() => document.querySelectorAll('.row-link').length > 1);
+  await page.click('text=Starred');
+  await page.waitForFunction(() => document.querySelectorAll('.row-link').length === 1);
+  assert.match(await page.innerText('.row-title'), /tides <img[^]*flood[^]*1 note/);
+  for (const type of ['named', 'unstarred'])
+    store.append(`notes_${TIDES}`, [{ type: `note.${type}`, data: type === 'named' ? { name: null } : {} }]);
+  assert.deepEqual((await server.get(`/sessions/${TIDES}`)).starred, 0);
+  quiet(page);
+  await page.close();
+});
