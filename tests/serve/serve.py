@@ -901,6 +901,7 @@ def test_append_answers_as_the_command_does():
         assert [row["session_id"] for row in server.get("/sessions?starred=1")["sessions"]] == ["s"]
         assert server.get("/sessions?tag=a")["total"] == 1 and server.get("/sessions?tag=b")["total"] == 0
         assert "notes_s" not in [row["session_id"] for row in server.get("/sessions")["sessions"]]
+        assert "notes_s" not in server.annal("report", "--json"), "a report lists no session of notes"
 
 
 def test_a_shared_session_waits_for_its_database():

@@ -87,7 +87,7 @@ int report_print(const struct report_section *from, annal_index *index,
 
 /* Append the SQL of a section to out. Its parameters are the sessions, since, until and the limit;
  * for a section with panels also the word for the unit of time, and the panels. */
-annal_status report_sql(const struct report_section *section, struct buf *out);
+annal_status report_sql(const struct report_section *section, annal_index *index, struct buf *out);
 
 /* Fill the rows of a section. Returns 0 or an exit status. */
 int report_fill(struct report_section *section, annal_index *index,

@@ -327,15 +327,15 @@ static void show_difference(struct report_section *section, int i)
 extern const char annal__sql_usage[];         /* show/usage.sql */
 extern const char annal__sql_report_shared[]; /* shared.sql */
 
-annal_status report_sql(const struct report_section *section, struct buf *out)
+annal_status report_sql(const struct report_section *section, annal_index *index, struct buf *out)
 {
     const struct importer_text *text = report_texts;
     while (strcmp(text->kind, section->sql) != 0)
         text++;
-    return annal__buf_printf(out, "WITH %s%s%s %s\n%s", section->panels == NULL ? "" : "used AS (",
-                             section->panels == NULL ? "" : annal__sql_usage,
-                             section->panels == NULL ? "" : "),", annal__sql_report_shared,
-                             text->sql);
+    return annal__buf_printf(
+        out, "WITH %s,\n%s%s%s %s\n%s", session_marks(index),
+        section->panels == NULL ? "" : "used AS (", section->panels == NULL ? "" : annal__sql_usage,
+        section->panels == NULL ? "" : "),", annal__sql_report_shared, text->sql);
 }
 
 int report_fill(struct report_section *section, annal_index *index,
@@ -351,7 +351,7 @@ int report_fill(struct report_section *section, annal_index *index,
                                   string_value(section->panels)};
     const annal_sql_options options = {
         .params = params, .param_count = section->panels == NULL ? 4 : 6, .as_indexed = true};
-    must_status(report_sql(section, &sql));
+    must_status(report_sql(section, index, &sql));
     annal_status status =
         annal_sql(index, annal__buf_slice(&sql), &options, add_row, section, &err);
     annal__buf_done(&sql);

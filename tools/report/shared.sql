@@ -14,10 +14,11 @@ made AS NOT MATERIALIZED (
     WHERE (?1 IS NULL OR session_id IN (SELECT value FROM json_each(?1)))
       AND (?2 IS NULL OR coalesce(called_at, returned_at) >= ?2) AND (?3 IS NULL OR coalesce(called_at, returned_at) < ?3)),
 
--- The sessions that were active in the range of time: that have an event in it.
+-- The sessions that were active in the range of time: that have an event in it. A session of notes counts only
+-- if ?1 names it; `marks` is described in show/session_rows.h.
 active AS NOT MATERIALIZED (
     SELECT * FROM sessions
-    WHERE (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
+    WHERE iif(?1 IS NULL, id NOT IN (SELECT 'notes_' || session_id FROM marks), id IN (SELECT value FROM json_each(?1)))
       AND (?2 IS NULL AND ?3 IS NULL
            OR EXISTS (SELECT 1 FROM event_index AS x WHERE x.session_id = sessions.id
                       AND (?2 IS NULL OR x.timestamp >= ?2) AND (?3 IS NULL OR x.timestamp < ?3)))),

@@ -402,7 +402,7 @@ static annal_status put_section(struct serve *serve, const struct report_section
     bool first = section == report_compare_sections;
     annal_status status = annal__buf_printf(out, "%s\"%s\":", first ? "{" : ",\n", section->name);
     if (status >= 0)
-        status = report_sql(section, &sql);
+        status = report_sql(section, serve->index, &sql);
     if (status >= 0)
         status = annal_sql(serve->index, annal__buf_slice(&sql), &options, rows_json_row, &of, err);
     if (status >= 0)
