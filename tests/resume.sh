@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # resume.sh COMMAND BUILD CC [KILLS]: the program of guide.md that resumes its job, killed with SIGKILL at random moments.
-# Each job that ends has had each effect once, and a session without open calls. KILLS: 12 by default.
+# Each job that ends has had each effect once, and a session without open calls. KILLS: 6 by default.
 set -eu
-command=$1 build=$2 CC=$3 kills=${4:-12}
+command=$1 build=$2 CC=$3 kills=${4:-6}
 cd "$(dirname "$0")/.."
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/annal-resume-XXXXXX")

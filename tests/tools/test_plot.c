@@ -636,6 +636,6 @@ Suite *suite_plot(void)
     tcase_add_test(pictures, an_svg_replaces_a_file_whole_or_not_at_all);
     tcase_add_test(pictures, labels_of_an_svg_do_not_overlap);
     tcase_add_test(pictures, an_svg_shows_the_pauses_and_buckets_of_a_terminal_of_80_columns);
-    tcase_add_test(pictures, a_timeline_of_100000_events_is_drawn_in_seconds);
+    tcase_add_long_test(pictures, a_timeline_of_100000_events_is_drawn_in_seconds);
     return suite;
 }

@@ -196,7 +196,7 @@ START_TEST(no_damaged_page_of_a_database_gives_a_wrong_answer)
     for (size_t i = 0; i < full_or(3, 1) * sizeof databases / sizeof *databases; i++)
         for (int kind = 0; kind < KINDS; kind++)
             named += sweep(&random, databases[i % (sizeof databases / sizeof *databases)],
-                           (enum kind)kind, full_or(1, 13));
+                           (enum kind)kind, full_or(1, 29));
     printf("%u damages, no wrong answer\n", damages);
     ck_assert_uint_gt(named, 5);
 }

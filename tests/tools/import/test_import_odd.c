@@ -888,7 +888,8 @@ Suite *suite_import_odd(void)
     tcase_add_long_test(tc, a_document_with_a_message_of_100_mb_gives_all_its_other_messages);
     tcase_add_long_test(tc, a_document_of_many_messages_takes_little_memory);
     tcase_add_long_test(tc, a_row_of_70_mb_keeps_its_text_as_an_artifact);
-    tcase_add_test(tc, a_file_of_a_directory_that_is_too_large_is_imported_without_its_long_string);
+    tcase_add_long_test(
+        tc, a_file_of_a_directory_that_is_too_large_is_imported_without_its_long_string);
     tcase_add_loop_test(tc, extreme_numbers_and_strings_are_kept_byte_for_byte, 0, 4);
     tcase_add_loop_test(tc, a_line_nested_too_deep_is_kept_as_text_and_its_neighbours_are_imported,
                         0, 3);
@@ -897,7 +898,7 @@ Suite *suite_import_odd(void)
     tcase_add_test(tc, zero_bytes_in_a_document_cost_only_the_message_that_they_replace);
     tcase_add_test(tc, byte_order_marks_and_line_ends_of_other_systems_change_nothing);
     tcase_add_test(tc, a_line_that_is_not_utf_8_is_kept_byte_for_byte);
-    tcase_add_test(tc, a_line_of_more_than_a_million_spans_or_records_is_kept_unchanged);
+    tcase_add_long_test(tc, a_line_of_more_than_a_million_spans_or_records_is_kept_unchanged);
     tcase_add_test(tc, a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked);
     tcase_add_test(tc, a_truncated_compressed_log_gives_its_readable_part_and_a_warning);
     tcase_add_test(tc, a_truncated_archive_gives_its_complete_files_and_a_warning);
