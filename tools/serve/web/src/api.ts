@@ -418,8 +418,8 @@ export class Server implements Source {
     return this.sql(sql, 200);
   }
 
-  async share(id: string, tree: boolean, arrived: (bytes: number) => void): Promise<Blob> {
-    const answer = await this.request(`${path(id)}/share${tree ? '?tree=1' : ''}`);
+  async share(id: string, arrived: (bytes: number) => void): Promise<Blob> {
+    const answer = await this.request(`${path(id)}/share?tree=1`);
     const reader = answer.body!.getReader();
     const parts: BlobPart[] = [];
     let bytes = 0;

@@ -99,7 +99,8 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
   return { model, error, retry: () => setTries((n) => n + 1) };
 }
 
-function Share({ session, tree }: { session: Session; tree: boolean }) {
+/* With its sub-agents and forks, also before the page has asked for them. */
+function Share({ session }: { session: Session }) {
   const { server } = useApp();
   const [busy, setBusy] = useState(false);
   const [bytes, setBytes] = useState(0);
@@ -110,7 +111,7 @@ function Share({ session, tree }: { session: Session; tree: boolean }) {
     setBytes(0);
     setError(null);
     try {
-      const url = URL.createObjectURL(await server.share(session.session_id, tree, setBytes));
+      const url = URL.createObjectURL(await server.share(session.session_id, setBytes));
       const a = document.createElement('a');
       a.href = url;
       a.download = `${session.session_id}.html`;
@@ -253,7 +254,7 @@ function Header(props: { model: Model; at: number; view: string; setView: (view:
           </a>
         )}
         <Fork model={model} at={at} />
-        <Share session={s} tree={model.children.length > 0} />
+        <Share session={s} />
       </div>
     </header>
   );
