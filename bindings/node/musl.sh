@@ -32,7 +32,10 @@ if [ ! -e "$system/unpacked" ]; then
     rm -rf "$system"
     mkdir -p "$work/apt-$1/lists/partial" "$work/apt-$1/archives/partial" "$system/packages" "$work/sources"
     : >"$work/apt-$1/status"
-    debian_at="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian"
+    # shellcheck disable=SC2016 # apt-get's own variable
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/*$' | head -n 1)
+    [ -n "$mirror" ] || skip "this machine has no mirror of Debian"
+    debian_at="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror"
     printf '%s\n' "deb $debian_at bookworm main" "deb-src $debian_at bookworm main" "deb $debian_at trixie main" \
         >"$work/apt-$1/sources.list"
     export APT_CONFIG="$work/apt-$1/apt.conf"
