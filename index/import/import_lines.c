@@ -154,7 +154,7 @@ static annal_status number_repeated(annal_import *import, char hash[HASH_NUMBERE
     return code == SQLITE_ROW ? ANNAL_OK : annal__import_fail(import, err, "importer");
 }
 
-/* What a row of the table lines has besides its number and hash; all but one are empty. */
+/* The content of a row of the table lines, in one of these columns; the others are empty. */
 struct content {
     annal_slice json, unreadable, text;
 };

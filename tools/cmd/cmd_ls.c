@@ -375,7 +375,7 @@ static annal_status read_costs(struct ls *ls, annal_error *err)
                      &(annal_sql_options){.as_indexed = true}, keep_cost, ls, err);
 }
 
-/* Set the costs in the values of a row to those of its session, if all costs were read. */
+/* Put the costs of its session into a row, if read_costs() has read those of all sessions. */
 static void set_cost(const struct ls *ls, annal_value *values)
 {
     static const int columns_of[] = {SESSION_COST, SESSION_COMPUTED, SESSION_COSTED};

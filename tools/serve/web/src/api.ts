@@ -104,7 +104,7 @@ export interface Found {
   sessions: { session: string; events: number; why: string }[];
 }
 
-/* What a search is limited to: who said it, which tool was called, a project, and a range of times. */
+/* The limits of a search: role, tool, project, range of times. */
 export type Filter = Partial<Record<'role' | 'tool' | 'dir' | 'since' | 'until', string>>;
 
 export interface Info {
