@@ -83,6 +83,11 @@ void durable_state_forget(struct durable_state *state);
 annal_status durable_state_apply(struct durable_state *state, annal_slice type, annal_slice data,
                                  uint64_t seq, int64_t ts_us, annal_error *err);
 
+/* As annal_cursor_next(), but the loss of an event is ANNAL_ERR_CORRUPT. Bytes that are damaged and
+ * are no event are still ANNAL_DAMAGE. */
+annal_status durable_state_next(annal_cursor *cursor, annal_slice session, annal_event *out,
+                                annal_error *err);
+
 /* Return the producer with this id, or NULL. */
 struct durable_producer *durable_state_producer(struct durable_state *state, const char *id);
 

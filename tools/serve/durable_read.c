@@ -79,11 +79,7 @@ annal_status durable_read_messages(struct serve *serve, annal_slice session, uin
     *out_next = *out_seen = from;
     annal_status status = annal_cursor_open(serve->store, session, from + 1, &cursor, err);
     while (status >= 0 && out->len < most &&
-           (status = annal_cursor_next(cursor, &event, err)) != ANNAL_END) {
-        if (status == ANNAL_DAMAGE && annal_cursor_damage(cursor).event_lost)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                                 "an event of session '%.*s' is damaged: 'annal verify' says which",
-                                 ANNAL_FMT(session));
+           (status = durable_state_next(cursor, session, &event, err)) != ANNAL_END) {
         if (status != ANNAL_OK)
             continue;
         *out_seen = event.seq;

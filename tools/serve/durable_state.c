@@ -89,8 +89,7 @@ static struct entry *find_entry(struct durable *durable, annal_slice session)
 {
     struct entry **at = &durable->first;
     pthread_mutex_lock(&durable->lock);
-    while (*at != NULL && (strlen((*at)->session) != session.len ||
-                           memcmp((*at)->session, session.ptr, session.len) != 0))
+    while (*at != NULL && !annal__slice_is(session, (*at)->session))
         at = &(*at)->next;
     struct entry *entry = *at;
     if (entry != NULL) {
@@ -226,6 +225,17 @@ annal_status durable_state_apply(struct durable_state *state, annal_slice type, 
     return status;
 }
 
+annal_status durable_state_next(annal_cursor *cursor, annal_slice session, annal_event *out,
+                                annal_error *err)
+{
+    annal_status status = annal_cursor_next(cursor, out, err);
+    if (status == ANNAL_DAMAGE && annal_cursor_damage(cursor).event_lost)
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "an event of session '%.*s' is damaged: 'annal verify' says which",
+                           ANNAL_FMT(session));
+    return status;
+}
+
 /* Read the events after state->seq. Those of a session that is not a stream are not read. */
 static annal_status read_on(struct serve *serve, annal_slice session, struct durable_state *state,
                             annal_error *err)
@@ -233,11 +243,8 @@ static annal_status read_on(struct serve *serve, annal_slice session, struct dur
     annal_cursor *cursor = NULL;
     annal_event event;
     annal_status status = annal_cursor_open(serve->store, session, state->seq + 1, &cursor, err);
-    while (status >= 0 && (status = annal_cursor_next(cursor, &event, err)) != ANNAL_END) {
-        if (status == ANNAL_DAMAGE && annal_cursor_damage(cursor).event_lost)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT,
-                                 "an event of session '%.*s' is damaged: 'annal verify' says which",
-                                 ANNAL_FMT(session));
+    while (status >= 0 &&
+           (status = durable_state_next(cursor, session, &event, err)) != ANNAL_END) {
         if (status == ANNAL_OK)
             status =
                 durable_state_apply(state, event.type, event.data, event.seq, event.ts_us, err);
@@ -340,10 +347,8 @@ bool durable_state_name(struct request *request, annal_slice name,
                         char out[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
     size_t len = 0;
-    bool plain =
-        annal_session_id_check(name, NULL) >= 0 && strncmp(name.ptr, CODED, sizeof CODED - 1) != 0;
-    if (name.len == 0 || (name.len >= 4 && memcmp(name.ptr, "__ds", 4) == 0 &&
-                          (name.len == 4 || name.ptr[4] == '/'))) {
+    bool plain = annal_session_id_check(name, NULL) >= 0 && !annal__slice_begins(name, CODED);
+    if (name.len == 0 || annal__slice_is(name, "__ds") || annal__slice_begins(name, "__ds/")) {
         answer_error(request, 404, "not_found", "no stream can have this name");
         return false;
     }

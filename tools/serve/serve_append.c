@@ -10,6 +10,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
+#include "journal/base/slice.h"
 #include "tools/append/appender.h"
 #include "tools/cli/args.h"
 #include "tools/cli/subject.h"
@@ -88,9 +89,8 @@ void serve_append_events(struct serve *serve, struct request *request)
     annal_error err = {0};
     if (!read_options(request, &appender, &how.format))
         return;
-    bool is_note = request->id.len > sizeof SUBJECT_PREFIX - 1 &&
-                   memcmp(request->id.ptr, SUBJECT_PREFIX, sizeof SUBJECT_PREFIX - 1) == 0;
-    if ((is_note && subject_enable(serve->store, serve->index, &err) < 0) ||
+    if ((annal__slice_begins(request->id, SUBJECT_PREFIX) &&
+         subject_enable(serve->store, serve->index, &err) < 0) ||
         annal_writer_open(serve->store, request->id, &how, &appender.writer, &err) < 0) {
         answer_failure(request, &err);
         return;

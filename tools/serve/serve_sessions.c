@@ -99,6 +99,7 @@ struct listing {
     bool as_indexed; /* whether the index is read while it is filled */
     annal_lag lag;   /* what the index lacked when it was read */
     struct session_findings findings;
+    const char *marks; /* a value of session_marks() */
     annal_value params[PARAMS];
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     int sort;
@@ -215,7 +216,7 @@ static annal_status ask_page(struct listing *listing, struct buf *sql, annal_err
         ", page_key, %s AS tree" SESSION_JOINED SESSION_MARKED
         " LEFT JOIN costs c ON c.session_id = s.id JOIN page ON page_id = s.id%s ORDER BY page_key "
         "%s %s, page_id %s",
-        session_marks(listing->index), key, usage, conditions, listing->roots ? roots : "",
+        listing->marks, key, usage, conditions, listing->roots ? roots : "",
         listing->failed ? failed : "", key, ascends ? ">" : "<", order, order,
         listing->trees ? below : alone, costs, listing->trees ? trees : "",
         listing->trees ? "tree" : "NULL",
@@ -237,8 +238,8 @@ static annal_status ask(struct listing *listing, annal_error *err)
     annal__buf_clear(&sql);
     if (status >= 0)
         status = annal__buf_printf(&sql, "WITH %s SELECT count(*)" SESSION_JOINED "%s%s%s",
-                                   session_marks(listing->index), conditions,
-                                   listing->roots ? roots : "", listing->failed ? failed : "");
+                                   listing->marks, conditions, listing->roots ? roots : "",
+                                   listing->failed ? failed : "");
     if (status >= 0)
         status =
             annal_sql(listing->index, annal__buf_slice(&sql),
@@ -269,6 +270,7 @@ static void answer_listing(struct listing *listing)
     annal_error err = {0};
     listing->index = filler_index(listing->serve->filler, listing->request->id);
     listing->as_indexed = listing->index != listing->serve->index;
+    listing->marks = session_marks(listing->index);
     annal_status status = session_findings_read(listing->index, &listing->findings, &err);
     if (status >= 0)
         status = annal__buf_append(&listing->request->answer, "{\"sessions\":[", 13);
