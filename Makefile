@@ -2,7 +2,8 @@
 # Forwards to the CMake presets, so that the usual words work.
 #
 #   make test                         build with sanitizers, run the tests: README says how long it takes
-#   make check                        the tests that prove more: power cuts, faults, fuzzers, importers, documents
+#   make check                        the tests that prove more: power cuts, faults, fuzzers, importers, documents, counts of
+#                                     instructions; with the compiler's optimisation, but the fuzzers with sanitizers
 #   make check-long [PART='a b'] [SEED=7]  longer tests, in parts of less than 30 minutes: tests/check_long.sh --list
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
@@ -57,12 +58,16 @@ test: setup
 	ctest --preset dev -LE '^check$$'
 	@$(MAKE) --no-print-directory summary
 
+# With sanitizers these tests take three times as long: make check-long PART=sanitized. The fuzzers are short.
 check: setup
 	@cmake/setup.sh ci
 	cmake --preset dev
-	cmake --build --preset dev
-	ctest --preset dev -L '^check$$'
-	@$(MAKE) --no-print-directory summary
+	cmake --build --preset dev --target fuzzers
+	ctest --preset dev -R '^fuzz_'
+	cmake --preset bench
+	cmake --build --preset bench
+	ctest --preset bench -L '^check$$' -E '^fuzz_'
+	@$(MAKE) --no-print-directory summary BUILD=bench
 
 summary:
 	@awk '/^[0-9]+\/[0-9]+ Test: /{ folder = $$3; sub(/[.].*/, "", folder) } \
@@ -71,7 +76,7 @@ summary:
 		END { for (folder in suites) printf "%-9s %3d suites, %4d tests, %d failures, %5.1f s of processor time\n", \
 			folder, suites[folder], checks[folder], failures[folder], seconds[folder] | "sort"; \
 			close("sort"); printf "all of them: %.1f s of processor time\n", all }' \
-		build/dev/Testing/Temporary/LastTest.log
+		build/$(or $(BUILD),dev)/Testing/Temporary/LastTest.log
 
 # In build/node; npm gets the versions of Node.
 node: setup

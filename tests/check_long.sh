@@ -15,6 +15,7 @@ source tests/parts.sh
 
 list() {
     cat <<'END'
+sanitized   every test of make test and make check with the address and undefined sanitizers
 threads     every suite of the library under the thread sanitizer
 memory      every suite and fuzz corpus under Valgrind; every command of the tests searched for leaks
 faults      every call of every scene fails in every way that fits it
@@ -54,6 +55,11 @@ fuzz() {
 
 run_part() {
     case $1 in
+    sanitized)
+        cmake --preset dev
+        cmake --build --preset dev
+        ctest --preset dev
+        ;;
     threads)
         cmake --preset tsan
         cmake --build --preset tsan
