@@ -12,7 +12,7 @@ memory=${TMPDIR:-/dev/shm} # nothing that fails there asks for a power cut
 # fail because of that.
 export CK_FORK=no GCOV_ERROR_FILE=/dev/null CK_MAX_MSG_SIZE=1000000
 ctest --test-dir "$build" --output-on-failure --parallel 2 \
-    --tests-regex '^(journal|crash|power|index|snapshot|replay|tools)[.]' || echo "coverage.sh: not every test passed"
+    --tests-regex '^(journal|crash|power|index|snapshot|replay|replay_logs|tools)[.]' || echo "coverage.sh: not every test passed"
 TMPDIR=$memory CK_RUN_SUITE=faults ANNAL_FAULTS=calls "$build/tests/crash/test_faults" || echo "coverage.sh: not every fault is borne"
 
 # An assertion that fails ends the process: its other branch is a bug of ours, and has no test.

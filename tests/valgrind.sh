@@ -26,5 +26,5 @@ if [ "$1" = --one ]; then
 fi
 
 ctest --test-dir "$1" --show-only | sed -n 's/^ *Test *#[0-9]*: //p' |
-    grep -E '^(journal|artifact|index|packs|snapshot|replay|golden)[.]|^fuzz_' |
+    grep -E '^(journal|artifact|index|packs|snapshot|replay|replay_logs|golden)[.]|^fuzz_' |
     xargs -n 1 -P "$(nproc)" "$0" --one "$1"
