@@ -360,25 +360,54 @@ static int control_sequence(const char *text, int len, int at)
     return end > 0 && end < len && text[end] >= 0x40 && text[end] < 0x7f ? end + 1 - at : 0;
 }
 
+/* Return the offset of the first character from `at` on that is not ASCII, or has marks, so that it
+ * must be normalized. */
+static int end_of_ascii(const char *text, int len, int at)
+{
+    int end = at;
+    for (uint64_t eight; end + 8 <= len; end += 8) {
+        memcpy(&eight, text + end, sizeof eight);
+        if ((eight & UINT64_C(0x8080808080808080)) != 0)
+            break;
+    }
+    while (end < len && (signed char)text[end] >= 0)
+        end++;
+    return end > at && end < len && end_of_character(text, len, end) > end ? end - 1 : end;
+}
+
+/* Add letters and digits of ASCII from `at` on, up to `end`. Returns the offset of the first
+ * character that is none. */
+static int put_ascii_letters(struct tokenizer *tokenizer, const char *text, int len, int at,
+                             int end)
+{
+    if (tokenizer->last.len > 0)
+        end_run(tokenizer);
+    if (tokenizer->word_len == 0)
+        tokenizer->word_begin = at;
+    for (char c; at < end && (c = ascii_letter(text[at])) != 0; at++) {
+        if (c != text[at] && tokenizer->has_parts)
+            begin_part(tokenizer, text, len, at);
+        if (tokenizer->word_len < WORD_BYTES_MAX)
+            tokenizer->word[tokenizer->word_len++] = c;
+    }
+    tokenizer->word_end = at;
+    return at;
+}
+
 /* Add the ASCII characters from `at` on. Returns the offset of the first character that is not
  * ASCII, or has marks. */
 static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int at)
 {
-    for (; at < len && (signed char)text[at] >= 0; at++) {
-        char c = ascii_letter(text[at]);
-        if (at + 1 < len && (signed char)text[at + 1] < 0 &&
-            end_of_character(text, len, at + 1) > at + 1)
-            return at; /* the character has marks, so it must be normalized */
-        if (c != 0 && tokenizer->has_parts)
-            begin_part(tokenizer, text, len, at);
-        if (c != 0)
-            put_letter(tokenizer, &(struct letter){{c}, 1, at, at + 1});
-        else
-            end_all(tokenizer);
-        if (text[at] == '\033' || text[at] == '\\') {
-            int bytes = control_sequence(text, len, at);
-            at += bytes > 0 ? bytes - 1 : 0;
+    int end = end_of_ascii(text, len, at);
+    while (at < end) {
+        if (ascii_letter(text[at]) != 0) {
+            at = put_ascii_letters(tokenizer, text, len, at, end);
+            continue;
         }
+        if (tokenizer->word_len > 0 || tokenizer->last.len > 0)
+            end_all(tokenizer);
+        int bytes = text[at] == '\033' || text[at] == '\\' ? control_sequence(text, len, at) : 0;
+        at += bytes > 0 ? bytes : 1;
     }
     return at;
 }
