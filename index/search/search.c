@@ -185,24 +185,35 @@ static annal_status attribute(struct search *search, annal_slice session, const 
     return status;
 }
 
-/* Count a document of the session; its first one adds the session. *out_number: the session's
- * number. */
-static annal_status count_document(struct search *search, annal_slice session, int64_t ts_us,
-                                   int64_t *out_number, annal_error *err)
+static annal_status ask_number(struct search *search, sqlite3_stmt *stmt, annal_slice session,
+                               annal_error *err)
 {
-    sqlite3_stmt *const stmts[] = {search->count_document, search->add_session};
-    int rc = SQLITE_DONE;
-    for (size_t i = 0; i < sizeof stmts / sizeof *stmts && rc == SQLITE_DONE; i++) {
-        annal__db_bind_text(stmts[i], 1, session);
-        sqlite3_bind_int64(stmts[i], 2, ts_us);
-        rc = sqlite3_step(stmts[i]);
-        if (rc == SQLITE_ROW)
-            *out_number = sqlite3_column_int64(stmts[i], 0);
-        sqlite3_reset(stmts[i]);
-    }
-    return rc == SQLITE_ROW
+    annal__db_bind_text(stmt, 1, session);
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        search->current.number = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE
                ? ANNAL_OK
                : annal__db_fail(err, search->derived.db, rc, "cannot index the words of a session");
+}
+
+/* Count a document of the session; its first one adds the session. The row of the session is
+ * changed once for many documents, by flush(). */
+static annal_status count_document(struct search *search, annal_slice session, int64_t ts_us,
+                                   annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (search->current.number == 0) {
+        search->current.last_us = INT64_MIN;
+        status = ask_number(search, search->get_session, session, err);
+    }
+    if (status >= 0 && search->current.number == 0)
+        status = ask_number(search, search->add_session, session, err);
+    search->current.documents++;
+    if (ts_us > search->current.last_us)
+        search->current.last_us = ts_us;
+    return status;
 }
 
 static enum search_kind kind_of(annal_slice type, annal_slice role)
@@ -229,13 +240,13 @@ static annal_status add_document(struct search *search, annal_slice session,
 {
     sqlite3_stmt *stmt = search->add_document;
     char ts[ANNAL_TIME_BYTES];
-    int64_t number = 0;
     if (event->seq > SEARCH_SEQ_MAX)
         return ANNAL_OK;
-    annal_status status = count_document(search, session, event->ts_us, &number, err);
+    annal_status status = count_document(search, session, event->ts_us, err);
     if (status < 0)
         return status;
-    int64_t id = search_id(number, event->seq, kind_of(event->type, role), size_of(text));
+    int64_t id =
+        search_id(search->current.number, event->seq, kind_of(event->type, role), size_of(text));
     annal_time_format(event->ts_us, ts);
     sqlite3_bind_int64(stmt, 1, id);
     sqlite3_bind_text(stmt, 2, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
@@ -252,6 +263,11 @@ static annal_status add_document(struct search *search, annal_slice session,
     return annal__db_run(search->add_text, err);
 }
 
+static void begin_session(struct search *search)
+{
+    memset(&search->current, 0, sizeof search->current);
+}
+
 /* Delete the rows of a session (rule 3). with_words: delete its words, too, which needs the
  * journal. */
 static annal_status drop_session(struct search *search, annal_slice session, bool with_words,
@@ -260,6 +276,7 @@ static annal_status drop_session(struct search *search, annal_slice session, boo
     sqlite3_stmt *const stmts[] = {with_words ? search->drop_texts : NULL, search->drop_documents,
                                    search->drop_vectors, search->drop_session, search->drop_calls};
     annal_status status = ANNAL_OK;
+    begin_session(search);
     for (size_t i = 0; status >= 0 && i < sizeof stmts / sizeof *stmts; i++) {
         if (stmts[i] == NULL)
             continue;
@@ -305,8 +322,16 @@ static annal_status add_event(struct follower *follower, annal_slice session,
 
 static annal_status flush(struct follower *follower, annal_slice session, annal_error *err)
 {
-    (void)follower, (void)session, (void)err;
-    return ANNAL_OK;
+    struct search *search = follower->own;
+    annal_status status = ANNAL_OK;
+    if (search->current.documents > 0) {
+        annal__db_bind_text(search->count_documents, 1, session);
+        sqlite3_bind_int64(search->count_documents, 2, search->current.documents);
+        sqlite3_bind_int64(search->count_documents, 3, search->current.last_us);
+        status = annal__db_run(search->count_documents, err);
+    }
+    begin_session(search);
+    return status;
 }
 
 static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
@@ -384,11 +409,12 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
         const char *sql;
     } all[] = {
         {&search->add_document, "INSERT INTO documents VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
-        {&search->count_document,
-         "UPDATE sessions SET documents = documents + 1, last_us = max(last_us, ?2) "
-         "WHERE session_id = ?1 RETURNING number"},
+        {&search->get_session, "SELECT number FROM sessions WHERE session_id = ?1"},
         {&search->add_session, "INSERT INTO sessions (session_id, documents, last_us) "
-                               "VALUES (?1, 1, ?2) RETURNING number"},
+                               "VALUES (?1, 0, -9223372036854775808) RETURNING number"},
+        {&search->count_documents,
+         "UPDATE sessions SET documents = documents + ?2, last_us = max(last_us, ?3) "
+         "WHERE session_id = ?1"},
         {&search->add_text, "INSERT INTO said (rowid, text) VALUES (?1, ?2)"},
         {&search->add_call, "INSERT INTO calls VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET tool "
                             "= excluded.tool"},
@@ -420,22 +446,29 @@ static void closing(void *arg)
 {
     struct search *search = arg;
     sqlite3_stmt **const all[] = {
-        &search->add_document, &search->count_document, &search->add_session,
-        &search->add_text,     &search->add_call,       &search->get_tool,
-        &search->drop_texts,   &search->drop_documents, &search->drop_session,
-        &search->drop_calls,   &search->add_vector,     &search->drop_vectors};
+        &search->add_document,    &search->get_session,  &search->add_session, &search->add_text,
+        &search->count_documents, &search->add_call,     &search->get_tool,    &search->drop_texts,
+        &search->drop_documents,  &search->drop_session, &search->drop_calls,  &search->add_vector,
+        &search->drop_vectors};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         sqlite3_finalize(*all[i]);
         *all[i] = NULL;
     }
     annal__follower_close(&search->follower);
+    begin_session(search);
+}
+
+static void undone(void *arg)
+{
+    begin_session(arg);
 }
 
 static const struct derived_ops derived_ops = {.check = check,
                                                .make = make,
                                                .opened = opened,
                                                .add_functions = add_functions,
-                                               .closing = closing};
+                                               .closing = closing,
+                                               .undone = undone};
 
 annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
                                 annal_error *err)

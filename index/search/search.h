@@ -22,9 +22,14 @@ struct search {
     atomic_uint_fast64_t rows_read;
     uint32_t rows_most;
     /* statements that are prepared while derived.db is open */
-    sqlite3_stmt *add_document, *count_document, *add_session, *add_text, *add_call, *get_tool;
+    sqlite3_stmt *add_document, *get_session, *add_session, *count_documents;
+    sqlite3_stmt *add_text, *add_call, *get_tool;
     sqlite3_stmt *drop_texts, *drop_documents, *drop_session, *drop_calls;
     sqlite3_stmt *add_vector, *drop_vectors;
+    /* the session whose events are added: its number, or 0, and what its row does not say yet */
+    struct {
+        int64_t number, documents, last_us;
+    } current;
 };
 
 /* Initialize the search without touching a file. */
