@@ -49,9 +49,7 @@ struct names {
     bool is_reporting;
 };
 
-/* Return the format that the name of a file indicates, or NULL if it is not the name of a journal.
- * *out_length is the length of the session's id in it. */
-static const struct codec *codec_of_name(const char *name, size_t *out_length)
+const struct codec *annal__session_list_codec(const char *name, size_t *out_length)
 {
     size_t length = strlen(name);
     for (size_t i = 0; i < CODEC_COUNT; i++) {
@@ -69,7 +67,7 @@ static int collect_name(void *arg, const char *name)
 {
     struct names *names = arg;
     size_t length;
-    const struct codec *codec = codec_of_name(name, &length);
+    const struct codec *codec = annal__session_list_codec(name, &length);
     if (codec == NULL) {
         if (names->is_reporting)
             annal__stray_note_name(names->store, name);

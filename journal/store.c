@@ -158,7 +158,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->context.log_arg = options->log_arg;
     store->context.pid = getpid();
     store->context.same_process = map_same_process();
-    store->events.fd = -1;
+    store->events.fd = store->journal_watch.fd = -1;
     store->own_log.log.fd = store->own_log.held.fd = -1;
     store->claim_lock.fd = store->recovery_lock.fd = store->structure_lock.fd = -1;
     atomic_store(&store->keeper.alarm.wakeup_word, &store->keeper.alarm.local_word);
@@ -179,6 +179,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         annal__filelock_init(&store->recovery_lock, "recovery") < 0 ||
         annal__filelock_init(&store->structure_lock, "structure") < 0 ||
         annal__wakeup_init(&store->wakeup, &store->context) < 0 ||
+        annal__journal_watch_init(&store->journal_watch, &store->context) < 0 ||
         annal__commit_init(&store->commit) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: out of memory");
     if (seams->boot != NULL)
@@ -197,6 +198,7 @@ static void free_store(annal_store *store)
     annal__sessions_done(&store->sessions);
     annal__metrics_close(&store->metrics);
     annal__wakeup_done(&store->wakeup);
+    annal__journal_watch_done(&store->journal_watch);
     annal__log_close(&store->own_log.log);
     annal__held_close(&store->own_log.held);
     annal__commit_done(&store->commit);

@@ -12,6 +12,7 @@
 #include "journal/context.h"
 #include "journal/events_dir.h"
 #include "journal/filelock.h"
+#include "journal/journal_watch.h"
 #include "journal/keeper.h"
 #include "journal/metrics.h"
 #include "journal/seek_table.h"
@@ -67,6 +68,7 @@ struct annal_store {
     _Atomic uint64_t damages_said; /* number of damaged events that were left out of answers */
     struct seek_tables seek_tables;
     struct wakeup wakeup;
+    struct journal_watch journal_watch;
     struct metrics metrics;
 };
 

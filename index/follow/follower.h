@@ -38,6 +38,15 @@ struct follower_ops {
     annal_status (*forget)(struct follower *follower, annal_slice session, annal_error *err);
 };
 
+/* A store with this number of sessions is watched: below it, examining all journals is as fast. */
+#define WATCHED_LEAST 256
+
+/* The last catch-up on all sessions: journal_watch.h. */
+struct whole {
+    struct stamp stamp;
+    uint64_t watched;
+};
+
 struct follower {
     struct derived *derived;
     const struct follower_ops *ops;
@@ -46,6 +55,9 @@ struct follower {
     /* whether its tables were emptied since the flag was reset, so that an existing plan is
      * useless */
     atomic_bool was_emptied;
+    struct whole whole; /* guarded by derived->readers.mutex */
+    /* whether a catch-up on all sessions examined WATCHED_LEAST journals */
+    atomic_bool is_large;
 
     /* for a guarded append: the event that the journal must contain next, and whose rows exist
      * already; otherwise NULL */
@@ -130,7 +142,7 @@ annal_status annal__plan_cursor(sqlite3_stmt *get_cursor, annal_slice session,
  * cannot be created or written, or is deleted repeatedly.
  */
 annal_status annal__indexer_run(struct follower *follower, const annal_slice *sessions,
-                                size_t count, const struct plan *journals,
+                                size_t count, struct plan *journals,
                                 const annal_catch_up_options *options, struct stamp *out_stamp,
                                 bool *out_stuck, annal_error *err);
 

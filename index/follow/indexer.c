@@ -375,7 +375,7 @@ static bool is_about_database(struct derived *derived, annal_status status, cons
 }
 
 annal_status annal__indexer_run(struct follower *follower, const annal_slice *sessions,
-                                size_t count, const struct plan *journals,
+                                size_t count, struct plan *journals,
                                 const annal_catch_up_options *options, struct stamp *out_stamp,
                                 bool *out_stuck, annal_error *err)
 {
@@ -403,6 +403,8 @@ annal_status annal__indexer_run(struct follower *follower, const annal_slice *se
             attempt--;
             continue;
         }
+        if (status == ANNAL_OK && count == 0)
+            annal__plan_note_whole(follower, &plan);
         again = is_about_database(derived, status, &plan);
         annal__plan_done(&plan);
         if (again && (attempt >= ATTEMPTS_MAX || annal__derived_is_hopeless(&why))) {

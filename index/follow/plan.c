@@ -83,6 +83,7 @@ static int merge_journal(void *arg, annal_slice session, uint64_t bytes)
 {
     struct merge *merge = arg;
     annal_status status = merge_gone(merge, &session);
+    merge->plan->journals++;
     annal_position from = {0};
     if (status >= 0 && merge->rc == SQLITE_ROW &&
         compare(annal__db_column(merge->cursors, 3), session) == 0) {
@@ -102,6 +103,7 @@ static int list_journal(void *arg, annal_slice session, uint64_t bytes)
 annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err)
 {
     annal_status status = annal_store_sessions(store, list_journal, journals, err);
+    journals->listed = status >= 0;
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "cannot list the sessions to index");
     return status;
@@ -117,11 +119,19 @@ static annal_status merge_list(struct merge *merge, const struct plan *journals)
     return status;
 }
 
-static annal_status plan_all(const struct follower *follower, sqlite3 *db,
-                             const struct plan *journals, struct plan *plan, annal_error *err)
+static annal_status plan_all(const struct follower *follower, sqlite3 *db, struct plan *journals,
+                             struct plan *plan, annal_error *err)
 {
     struct merge merge = {.follower = follower, .plan = plan};
-    annal_status status = annal__follower_all_cursors(follower, db, &merge.cursors, err);
+    annal_status status = ANNAL_OK;
+    if (journals != NULL && !journals->listed) {
+        journals->watched = plan->watched;
+        status = annal__plan_list(follower->derived->store, journals, err);
+    }
+    if (journals != NULL)
+        plan->watched = journals->watched;
+    if (status >= 0)
+        status = annal__follower_all_cursors(follower, db, &merge.cursors, err);
     if (status >= 0) {
         merge_step(&merge);
         status = journals != NULL
@@ -194,6 +204,49 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     return status;
 }
 
+/* ---- Plans for all sessions ---- */
+
+/* Return the number of the last change of a journal that is in the tables of this database, or 0 if
+ * it is not known. */
+static uint64_t whole_until(const struct follower *follower, struct stamp stamp)
+{
+    pthread_mutex_lock(&follower->derived->readers.mutex);
+    const struct whole *whole = &follower->whole;
+    bool same = annal__derived_stamp_holds(stamp, whole->stamp);
+    uint64_t number = same ? whole->watched : 0;
+    pthread_mutex_unlock(&follower->derived->readers.mutex);
+    return number;
+}
+
+void annal__plan_note_whole(struct follower *follower, const struct plan *plan)
+{
+    struct whole *whole = &follower->whole;
+    pthread_mutex_lock(&follower->derived->readers.mutex);
+    if (plan->journals >= WATCHED_LEAST)
+        atomic_store(&follower->is_large, true);
+    if (whole->stamp.id != plan->stamp.id || whole->watched < plan->watched)
+        *whole = (struct whole){plan->stamp, plan->watched};
+    pthread_mutex_unlock(&follower->derived->readers.mutex);
+}
+
+/* Plan the sessions whose journals changed since the follower was caught up on all. Returns false
+ * if they are not known, or if one cannot be planned. */
+static bool plan_changed(const struct follower *follower, sqlite3 *db, struct plan *plan)
+{
+    struct buf names = {0};
+    bool known = annal__journal_watch_changed(
+        follower->derived->store, whole_until(follower, plan->stamp), &names, &plan->watched);
+    for (size_t at = 0; known && at < names.len;) {
+        annal_slice session = annal_slice_of(names.ptr + at);
+        known = plan_one(follower, db, session, plan, NULL) >= 0;
+        at += session.len + 1;
+    }
+    annal__buf_done(&names);
+    if (!known)
+        annal__plan_done(plan);
+    return known;
+}
+
 /*
  * Return whether an entry has something to index, before the lock is taken. If not: the end of its
  * journal is not valid, so that the journal stays longer than its cursor, or the file is the
@@ -220,14 +273,15 @@ static bool has_more(const struct follower *follower, annal_slice session,
 }
 
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
-                              size_t count, const struct plan *journals, uint32_t wait_ms,
+                              size_t count, struct plan *journals, uint32_t wait_ms,
                               struct plan *plan, annal_error *err)
 {
     sqlite3 *db = NULL;
     struct patience_limit limit;
     annal__patience_limit(&follower->derived->patience, &limit, annal__deadline_after(wait_ms));
     annal_status status = annal__derived_borrow(follower->derived, wait_ms, &db, &plan->stamp, err);
-    if (status >= 0 && count == 0)
+    if (status >= 0 && count == 0 &&
+        !(atomic_load(&follower->is_large) && plan_changed(follower, db, plan)))
         status = plan_all(follower, db, journals, plan, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = plan_one(follower, db, sessions[i], plan, err);

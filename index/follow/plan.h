@@ -26,6 +26,11 @@ struct plan_entry {
 
 struct plan {
     struct stamp stamp; /* stamp of the database from which the cursors were read */
+    /* what annal__journal_watch_changed() returned as the present before the journals were
+     * examined; 0: unknown */
+    uint64_t watched;
+    bool listed;     /* whether the plan is a list of all journals: annal__plan_list() */
+    size_t journals; /* number of journals that were examined */
     struct buf names;
     struct plan_entry *entries;
     size_t count;
@@ -46,12 +51,18 @@ struct plan {
 
 /*
  * Make a plan for these sessions, or for all if count is 0. *plan must be empty; free it even after
- * a failure. journals: result of a recent annal__plan_list(), which saves listing them again; may
- * be NULL.
+ * a failure. journals: a list of all journals, for several plans; it is filled when it is first
+ * needed. May be NULL.
+ *
+ * A plan for all sessions examines only the journals that changed since the follower was last
+ * caught up on all, if that is known.
  */
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
-                              size_t count, const struct plan *journals, uint32_t wait_ms,
+                              size_t count, struct plan *journals, uint32_t wait_ms,
                               struct plan *plan, annal_error *err);
+
+/* Note that the follower was caught up with a plan for all sessions. */
+void annal__plan_note_whole(struct follower *follower, const struct plan *plan);
 
 /*
  * List every journal of the store as an entry, sorted by session id. The target of an entry is the

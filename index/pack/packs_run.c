@@ -94,8 +94,7 @@ struct catch_up {
     size_t count;
     annal_catch_up_options options;
     int64_t deadline_us;
-    bool listed;
-    struct plan journals; /* list of all journals, if listed is set */
+    struct plan journals; /* list of all journals, once for all packs */
     /* why the tables of the last database could not be brought up to date; status 0: they could */
     annal_error why_lags;
 };
@@ -120,18 +119,6 @@ static uint32_t time_left(int64_t deadline_us)
     return left_ms < 1 ? 1 : (uint32_t)left_ms;
 }
 
-/* List all journals, once for all packs, because it takes a stat for each journal. */
-static annal_status list_journals(struct catch_up *work, annal_error *err)
-{
-    if (work->listed)
-        return ANNAL_OK;
-    annal_status status = annal__plan_list(work->index->store, &work->journals, err);
-    work->listed = status >= 0;
-    if (status < 0)
-        annal__plan_done(&work->journals);
-    return status;
-}
-
 static annal_status catch_up_fill(struct catch_up *work, struct pack_database *database,
                                   struct pack_fill *fill, annal_slice session, annal_error *err)
 {
@@ -145,17 +132,14 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
         return ANNAL_OK;
     work->options.timeout_ms = time_left(work->deadline_us);
     annal_status status = annal__pack_take_in(database, fill, work->deadline_us, &why);
-    if (status >= 0 && count == 0)
-        status = list_journals(work, &why);
     /* number of sections that ran too long: each time it grows, a section is left out and another
      * attempt gets further */
     size_t spent;
     do {
         spent = annal__applier_spent(fill->follower.applier);
         if (status >= 0 || status == ANNAL_ERR_LIMIT)
-            status = annal__indexer_run(&fill->follower, sessions, count,
-                                        work->listed ? &work->journals : NULL, &work->options,
-                                        &stamp, &stuck, &why);
+            status = annal__indexer_run(&fill->follower, sessions, count, &work->journals,
+                                        &work->options, &stamp, &stuck, &why);
     } while (status == ANNAL_ERR_LIMIT && annal__applier_spent(fill->follower.applier) > spent &&
              !annal__deadline_passed(work->deadline_us));
     if (status == ANNAL_OK && all)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/statfs.h>
@@ -283,6 +284,43 @@ static int sys_futimens(void *arg, int fd, const struct timespec times[2])
     return futimens(fd, times);
 }
 
+static int sys_watch(void *arg, const char *path)
+{
+    (void)arg;
+    struct statfs fs;
+    if (statfs(path, &fs) < 0 || annal__io_shared_filesystem((uint32_t)fs.f_type) != NULL)
+        return -1;
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    if (inotify_add_watch(fd, path,
+                          IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVE | IN_DELETE_SELF |
+                              IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW) >= 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int sys_changes(void *arg, int fd, io_list_fn fn, void *fn_arg)
+{
+    static const uint32_t lost =
+        IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF | IN_MOVE_SELF;
+    _Alignas(struct inotify_event) char bytes[16384];
+    ssize_t got;
+    (void)arg;
+    while ((got = read(fd, bytes, sizeof bytes)) > 0) {
+        for (ssize_t at = 0; at < got;) {
+            const struct inotify_event *event = (const struct inotify_event *)(bytes + at);
+            if ((event->mask & lost) != 0)
+                return -1;
+            if (event->len > 0)
+                (void)fn(fn_arg, event->name);
+            at += (ssize_t)(sizeof *event + event->len);
+        }
+    }
+    return got < 0 && errno == EAGAIN ? 0 : -1;
+}
+
 static int sys_flock(void *arg, int fd, int operation)
 {
     (void)arg;
@@ -369,6 +407,8 @@ const struct io annal__system_io = {
     .unlink = sys_unlink,
     .mkdir = sys_mkdir,
     .list = sys_list,
+    .watch = sys_watch,
+    .changes = sys_changes,
     .flock = sys_flock,
     .space = sys_space,
     .drop_cache = sys_drop_cache,

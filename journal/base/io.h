@@ -80,6 +80,15 @@ struct io {
     /* List a directory, but not through a link in the last component, because the caller may delete
      * the files that it finds. */
     int (*list)(void *arg, const char *path, io_list_fn fn, void *fn_arg);
+    /*
+     * Begin to watch a directory: return a descriptor from which `changes` reads. -1 if the
+     * filesystem cannot report every change. `watch` may be NULL: changes are not reported.
+     */
+    int (*watch)(void *arg, const char *path);
+    /* Call fn for the name of each file in the directory that any program of this machine created,
+     * wrote, renamed, deleted or gave other permissions since the last call. Returns -1 if
+     * changes were lost; then close the descriptor. */
+    int (*changes)(void *arg, int fd, io_list_fn fn, void *fn_arg);
     int (*flock)(void *arg, int fd, int operation); /* retries EINTR */
     int (*space)(void *arg, int fd, struct io_space *out);
     /* drop clean pages of the file from memory, so that the next read reads the disk */

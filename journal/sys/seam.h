@@ -7,6 +7,7 @@
 #ifndef JOURNAL_SYS_SEAM_H
 #define JOURNAL_SYS_SEAM_H
 
+#include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/io.h"
@@ -112,6 +113,15 @@ bool annal__session_list_is_read_only(const annal_store *store);
  * ANNAL_ERR_BUSY  some events are still only in a commit log; the message names them
  */
 ANNAL_MUST_CHECK annal_status annal__unapplied_settle(annal_store *store, annal_error *err);
+
+/*
+ * Append the ids of the sessions whose journals any program created, wrote or deleted after
+ * `since`, each with a NUL: journal_watch.h. *out_now is the value to pass as `since` next time;
+ * begin with 0. Returns false if it is not known which sessions these are; then any journal may
+ * have changed. *out_now is valid also then; 0: changes are not known in this store. Any thread.
+ */
+bool annal__journal_watch_changed(annal_store *store, uint64_t since, struct buf *out_sessions,
+                                  uint64_t *out_now);
 
 /*
  * Call fn for each session that this store object appended to and whose journal has grown after

@@ -537,6 +537,76 @@ START_TEST(a_task_pauses_for_a_due_checkpoint_and_continues_after_it)
 }
 END_TEST
 
+/* ---- Many sessions ---- */
+
+static unsigned measured;  /* number of journals that were examined */
+static bool loses_changes; /* whether the kernel loses the next change */
+
+static int count_measure(void *arg, const char *path, uid_t user, bool *out_regular,
+                         uint64_t *out_bytes)
+{
+    measured++;
+    return annal__system_io.measure(arg, path, user, out_regular, out_bytes);
+}
+
+static int lose_changes(void *arg, int fd, io_list_fn fn, void *fn_arg)
+{
+    int result = annal__system_io.changes(arg, fd, fn, fn_arg);
+    return loses_changes ? -1 : result;
+}
+
+/* Assert the number of sessions, and whether all journals were examined for the answer. */
+static void check_sessions(const char *count, bool examines_all)
+{
+    measured = 0;
+    ck_sql(&f, "SELECT count(*) FROM sessions", count);
+    ck_assert_uint_eq(measured > 0, examines_all);
+}
+
+START_TEST(only_changed_journals_of_many_are_examined_again)
+{
+    static struct io io; /* the store is closed after the test */
+    io = annal__system_io;
+    io.measure = count_measure;
+    io.changes = lose_changes;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    annal_store *other = f.store;
+    for (unsigned i = 0; i < WATCHED_LEAST; i++) {
+        char session[20];
+        snprintf(session, sizeof session, "s%u", i);
+        append_numbers(other, session, 1, 1, ANNAL_LEVEL_OS);
+    }
+    annal_index_close(f.index);
+    f.store = store_open_seams(f.path, &seams);
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    check_sessions("256\n", true);
+    check_sessions("256\n", true); /* from here on the journals are watched */
+    check_sessions("256\n", false);
+
+    append_numbers(other, "s7", 2, 3, ANNAL_LEVEL_SYNC);
+    append_numbers(other, "new", 1, 1, ANNAL_LEVEL_SYNC);
+    check_sessions("257\n", false);
+    ck_sql(&f, "SELECT events FROM sessions WHERE id = 's7'", "3\n");
+    ck_ok(annal__replace_delete(other, ANNAL_SLICE("s8"), NULL, err));
+    check_sessions("256\n", false);
+    ck_assert_int_eq(rename(journal_path("s9"), tmpdir_path(&f.dir, "store/gone")), 0);
+    check_sessions("255\n", false);
+    ck_assert_int_eq(rename(tmpdir_path(&f.dir, "store/gone"), journal_path("s9")), 0);
+    check_sessions("256\n", false);
+
+    append_numbers(other, "s10", 2, 2, ANNAL_LEVEL_SYNC);
+    loses_changes = true;
+    check_sessions("256\n", true);
+    ck_sql(&f, "SELECT events FROM sessions WHERE id = 's10'", "2\n");
+    loses_changes = false;
+    check_sessions("256\n", true);
+    check_sessions("256\n", false);
+    ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/sessions.db")), 0);
+    check_sessions("256\n", true);
+    store_close(other);
+}
+END_TEST
+
 Suite *suite_indexer(void)
 {
     Suite *suite = suite_create("indexer");
@@ -566,5 +636,6 @@ Suite *suite_indexer(void)
     tcase_add_test(all, a_following_index_catches_up_without_a_reader);
     tcase_add_test(all, a_task_that_finds_the_lock_taken_runs_again);
     tcase_add_test(all, a_task_pauses_for_a_due_checkpoint_and_continues_after_it);
+    tcase_add_test(all, only_changed_journals_of_many_are_examined_again);
     return suite;
 }
