@@ -467,7 +467,7 @@ START_TEST(the_chart_of_a_store_is_one_self_contained_svg)
     char *svg = read_svg(path);
     assert_part(svg, "events per day, 2026-03-02 to 2026-03-05 UTC: 11</text>");
     assert_part(svg, ">input 1,258</text>");
-    assert_part(svg, ">from cache 400</text>");
+    assert_part(svg, ">400 from cache</text>");
     assert_part(svg, "<title>2026-03-02: 1,008 input, 400 from cache</title>");
     assert_part(svg, "<title>2026-03-05: $1.00 cost</title>");
     assert_part(svg, "@media (prefers-color-scheme:dark)");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/plot/text.h"
 
-#include "journal/base/calendar.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/width.h"
@@ -189,12 +188,5 @@ const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t firs
     text_time(first, first_us);
     if (memcmp(text, first, 11) == 0)
         memmove(text, text + 11, strlen(text + 11) + 1);
-    return text;
-}
-
-const char *text_day(char text[TEXT_BYTES], int64_t time_us)
-{
-    annal_time_format(annal__calendar_wall(time_us), text);
-    text[10] = '\0';
     return text;
 }

@@ -50,7 +50,4 @@ const char *text_span(char text[TEXT_BYTES], int64_t span_us);
 const char *text_time(char text[TEXT_BYTES], int64_t time_us);
 const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t first_us);
 
-/* Write a day in the user's time zone to text, and return text: "2026-03-02". */
-const char *text_day(char text[TEXT_BYTES], int64_t time_us);
-
 #endif
