@@ -17,8 +17,8 @@ set -eu
 
 packages="cmake ninja-build gcc libc6-dev pkg-config
     libsqlite3-dev libzstd-dev libxxhash-dev libmsgpack-dev libmd-dev libutf8proc-dev libarchive-dev libmicrohttpd-dev zlib1g-dev
-    libpq-dev libcurl4-openssl-dev libnats-dev check libyajl-dev sqlite3"
-ci_packages="ccache git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin python3 fish zsh doxygen postgresql"
+    libpq-dev libcurl4-openssl-dev libnats-dev check libyajl-dev sqlite3 python3"
+ci_packages="ccache git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin fish zsh doxygen postgresql"
 bench_packages="liblmdb-dev librocksdb-dev libhiredis-dev redis-server nats-server postgresql"
 
 case ${1:-} in
@@ -54,7 +54,7 @@ check_sqlite() {
 # Without apt-get: succeed if the programs and the header of each package are installed.
 check_elsewhere() {
     lacking=
-    for program in cmake ninja cc pkg-config sqlite3; do
+    for program in cmake ninja cc pkg-config sqlite3 python3; do
         command -v "$program" >/dev/null || lacking="$lacking $program"
     done
     for module in sqlite3 libzstd libxxhash libmd libutf8proc libarchive libmicrohttpd zlib check yajl; do
@@ -71,11 +71,11 @@ check_elsewhere() {
 annal: this system has no apt-get, so nothing was installed. What is missing, as programs and modules of pkg-config:
    $lacking
 and, for annal ship, the headers of libpq, libcurl and NATS, if you do not have them. Install them:
-    Fedora   dnf install cmake ninja-build gcc pkgconf sqlite sqlite-devel libzstd-devel xxhash-devel msgpack-devel libmd-devel
+    Fedora   dnf install cmake ninja-build gcc pkgconf python3 sqlite sqlite-devel libzstd-devel xxhash-devel msgpack-devel libmd-devel
              utf8proc-devel libarchive-devel libmicrohttpd-devel zlib-devel libpq-devel libcurl-devel check-devel yajl-devel
-    Arch     pacman -S cmake ninja gcc pkgconf sqlite zstd xxhash msgpack-c libmd libutf8proc libarchive libmicrohttpd zlib
+    Arch     pacman -S cmake ninja gcc pkgconf python sqlite zstd xxhash msgpack-c libmd libutf8proc libarchive libmicrohttpd zlib
              postgresql-libs curl check yajl
-    Alpine   apk add build-base cmake samurai pkgconf sqlite sqlite-dev zstd-dev xxhash-dev msgpack-c-dev libmd-dev utf8proc-dev
+    Alpine   apk add build-base cmake samurai pkgconf python3 bash sqlite sqlite-dev zstd-dev xxhash-dev msgpack-c-dev libmd-dev utf8proc-dev
              libarchive-dev libmicrohttpd-dev zlib-dev libpq-dev curl-dev check-dev yajl-dev
 These three were not tried. On macOS and Windows, and where this does not work, use the image: README.md, Where it runs.
 END

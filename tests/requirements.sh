@@ -25,7 +25,7 @@ awk -F' \\| ' '/^\| [A-Z]-[0-9]+ / && length($3) < 4 { print $1 " says nowhere w
 
 {
     grep -rhoE --include='*.c' 'START_TEST\([a-z0-9_]+\)' tests | sed 's/.*(\(.*\))/\1/'
-    sed -n 's/^== //p' tests/packs/cases/*.test | tr ' ' '_'
+    sed -n 's/^== //p' tests/packs/cases/*.test tests/commands/*.test | tr ' ' '_'
 } | sort -u >"$work/tests"
 folders="journal index snapshot replay tools tests docs"
 # What is in backquotes, one a line: a path has a slash, a test three underscores, a verb begins with annal.

@@ -31,11 +31,11 @@ fail() {
     exit 1
 }
 
-without_apt cat cmake ninja cc pkg-config sqlite3 || fail "it fails where everything exists"
+without_apt cat cmake ninja cc pkg-config sqlite3 python3 || fail "it fails where everything exists"
 [ ! -s "$work/out" ] || fail "it is not silent where everything exists"
 
 ! without_apt cat cmake || fail "it succeeds without a compiler"
-for words in ' ninja cc pkg-config sqlite3 ' ' msgpack-c$' 'dnf install ' 'pacman -S ' 'apk add ' 'use the image'; do
+for words in ' ninja cc pkg-config sqlite3 python3 ' ' msgpack-c$' 'dnf install ' 'pacman -S ' 'apk add ' 'use the image'; do
     grep -q -e "$words" "$work/out" || fail "it does not name '$words'"
 done
 ! grep -q '^ .*cmake ninja cc' "$work/out" || fail "it names cmake, which exists"

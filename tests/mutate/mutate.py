@@ -85,6 +85,8 @@ def known_suites():
             if match := re.fullmatch(r"test_([a-z0-9_]+)\.c", name):
                 program = os.path.relpath(folder, os.path.join(ROOT, "tests")).split(os.sep)[0]
                 names.add(f"{program}.{match.group(1)}")
+            elif name.endswith(".test") and os.path.basename(folder) == "commands":
+                names.add(f"commands.{name[:-5]}")
     return names
 
 
