@@ -15,7 +15,7 @@
  *     is checked again. So two servers of a store agree.
  * (5) An append is answered when it is durable. The lock of a stream is not held during the sync,
  *     and the appends of a stream share it.
- * (6) A request that waits holds no thread (durable_wait.c).
+ * (6) A request that waits holds no thread (waits.h).
  */
 #ifndef TOOLS_SERVE_DURABLE_H
 #define TOOLS_SERVE_DURABLE_H
@@ -131,19 +131,5 @@ annal_status durable_read_messages(struct serve *serve, annal_slice session, uin
 
 /* Append the bytes of an event of type stream.data. */
 annal_status durable_read_bytes(annal_slice data, struct buf *out);
-
-/* ---- Waiting (durable_wait.c) ---- */
-
-struct durable_waits;
-
-annal_status durable_wait_new(struct durable_waits **out, annal_error *err);
-
-/* Call fn once, when the session has an event from seq on, or at until_us of the monotonic clock.
- * over: it is not possible to wait any more, because the server ends, or too many requests wait. fn
- * must not wait itself: it is called in the thread of this file, or at once. */
-void durable_wait_for(struct serve *serve, annal_slice session, uint64_t seq, int64_t until_us,
-                      void (*fn)(void *arg, bool over), void *arg);
-void durable_wait_stop(struct durable_waits *waits);
-void durable_wait_free(struct durable_waits *waits); /* both accept NULL */
 
 #endif

@@ -9,8 +9,10 @@
 #include "journal/base/slice.h"
 #include "tools/serve/durable.h"
 #include "tools/serve/produce.h"
+#include "tools/serve/waits.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@
 /* the cursor of a live answer counts intervals of 20 s since 2024-10-09 */
 #define CURSOR_EPOCH_S INT64_C(1728432000)
 #define CURSOR_S       20
+#define PAUSES_MAX     8192u /* maximum number of requests that wait */
 
 /* ---- Offsets and messages ---- */
 
@@ -234,6 +237,55 @@ static void answer_messages(struct request *request, const struct reading *readi
     request->status = 304;
 }
 
+/* The wait of a request for the next event of a session. */
+struct pause {
+    struct wait wait;
+    struct serve *serve;
+    annal_tail *tail;
+    bool failed;
+    void (*fn)(void *arg, bool over);
+    void *arg;
+};
+
+static void end_pause(void *arg, bool over)
+{
+    struct pause pause = *(struct pause *)arg;
+    waits_unwatch(pause.serve->waits, pause.tail);
+    annal_tail_close(pause.tail);
+    annal__free(arg);
+    atomic_fetch_sub(&pause.serve->pause_count, 1);
+    pause.fn(pause.arg, over || pause.failed);
+}
+
+/* Call fn once, when the session has an event from seq on, or at until_us of the monotonic clock.
+ * over: it is not possible to wait, because the server ends, or too many requests wait. fn must not
+ * wait itself: it is called in the thread of waits.h, or at once. */
+static void pause_until(struct serve *serve, annal_slice session, uint64_t seq, int64_t until_us,
+                        void (*fn)(void *arg, bool over), void *arg)
+{
+    annal_event event;
+    const annal_tail_options options = {.sessions = &session, .session_count = 1, .from_seq = seq};
+    struct pause *pause = annal__zalloc(sizeof *pause);
+    if (pause == NULL) {
+        fn(arg, true);
+        return;
+    }
+    *pause = (struct pause){.wait = {.fn = end_pause, .arg = pause, .until_us = until_us},
+                            .serve = serve,
+                            .fn = fn,
+                            .arg = arg};
+    annal_status status = atomic_fetch_add(&serve->pause_count, 1) < PAUSES_MAX
+                              ? annal_tail_open(serve->store, &options, &pause->tail, NULL)
+                              : ANNAL_ERR_LIMIT;
+    if (status >= 0)
+        status = waits_watch(serve->waits, &pause->wait, pause->tail, NULL);
+    if (status >= 0)
+        status = annal_tail_next(pause->tail, 0, &event, NULL);
+    pause->failed = status < 0;
+    if (!(status == ANNAL_END ? waits_for : waits_call)(serve->waits, &pause->wait))
+        end_pause(pause, true);
+}
+
 static void resume(void *arg, bool over)
 {
     struct request *request = arg;
@@ -244,8 +296,8 @@ static void resume(void *arg, bool over)
 
 static void park(struct request *request)
 {
-    durable_wait_for(request->program, request->id, request->poll.seen + 1, request->poll.until_us,
-                     resume, request);
+    pause_until(request->program, request->id, request->poll.seen + 1, request->poll.until_us,
+                resume, request);
 }
 
 /* Answer a long-poll that has no message: wait, unless its time is over. */
@@ -413,8 +465,8 @@ static void wait_live(void *arg, struct production *production)
 {
     struct live *live = arg;
     int64_t until_us = live->beat_us < live->until_us ? live->beat_us : live->until_us;
-    durable_wait_for(live->serve, annal_slice_of(live->session), live->seen + 1, until_us,
-                     wake_live, production);
+    pause_until(live->serve, annal_slice_of(live->session), live->seen + 1, until_us, wake_live,
+                production);
 }
 
 static void read_live(struct serve *serve, struct request *request, const struct reading *reading)

@@ -47,8 +47,11 @@ static void fill(void *arg)
     struct flow *flow = production->flow;
     struct buf out = {0};
     annal_status status = ANNAL_END;
+    /* a client that has not received the bytes before asks for more when it has */
     if (!http_flow_is_gone(flow))
-        status = production->producer.fill(production->producer.arg, &out);
+        status = http_flow_is_full(flow)
+                     ? ANNAL_OK
+                     : production->producer.fill(production->producer.arg, &out);
     if (status == PRODUCE_WAIT) {
         atomic_store(&production->state, WAITING);
         if (out.len > 0 && !http_flow_put(flow, annal__buf_slice(&out)))
@@ -69,20 +72,28 @@ static void fill(void *arg)
     annal__buf_done(&out);
 }
 
-/* Let a thread of the pool call fill(), which produces the next part of the answer, unless such a
- * call is running. If the client has disconnected, fill() notices it, and is not called again. */
+static bool submit(struct production *production)
+{
+    return pool_submit(production->pool, production->producer.queue, fill, production);
+}
+
+/* Let another thread call fill(), which produces the next part of the answer, unless such a call is
+ * running. If the client has disconnected, fill() notices it, and is not called again. */
 static void want(void *arg)
 {
     struct production *production = arg;
+    const struct producer *producer = &production->producer;
     if (enter(production, FILLING) &&
-        !pool_submit(production->pool, production->producer.queue, fill, production))
+        !(producer->soon != NULL ? producer->soon(producer->arg, production) : submit(production)))
         end(production, (annal_slice){0}, true);
 }
 
 void produce_wake(struct production *production, bool over)
 {
     atomic_store(&production->state, FILLING);
-    if (over || !pool_submit(production->pool, production->producer.queue, fill, production))
+    if (!over && production->producer.soon != NULL)
+        fill(production);
+    else if (over || !submit(production))
         end(production, (annal_slice){0}, !over);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that are too large to keep in memory: a thread of the pool produces them piece by piece
- * while they are sent. */
+/* Answers that are too large to keep in memory, or that wait for events: they are produced piece by
+ * piece while they are sent. */
 #ifndef TOOLS_SERVE_PRODUCE_H
 #define TOOLS_SERVE_PRODUCE_H
 
@@ -18,6 +18,9 @@ struct producer {
      * complete. After a failure the connection is closed, so that the client sees that something is
      * missing. Only one thread at a time calls it. */
     annal_status (*fill)(void *arg, struct buf *out);
+    /* Arrange that produce_wake() is called soon, in a thread in which fill() may run. Returns
+     * false if that is not possible. NULL: fill() runs in a thread of the queue. */
+    bool (*soon)(void *arg, struct production *production);
     /* Arrange that produce_wake() is called once. Called after PRODUCE_WAIT. */
     void (*wait)(void *arg, struct production *production);
     void (*free)(void *arg);

@@ -24,10 +24,11 @@ struct serve {
     annal_store *store;
     annal_index *index;
     struct pool *pool;
-    struct streams *streams;
+    struct waits *waits;
+    _Atomic unsigned stream_count; /* number of live streams */
     /* the streams of other programs (durable.h); NULL if they are not served */
     struct durable *durable;
-    struct durable_waits *waits;
+    _Atomic unsigned pause_count; /* number of their requests that wait */
     struct otlp *otlp;
     struct past *past;
     struct filler *filler;

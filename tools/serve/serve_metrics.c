@@ -6,11 +6,11 @@
 #include "journal/sys/metrics.h"
 #include "tools/cli/ship_lag.h"
 #include "tools/serve/serve.h"
-#include "tools/serve/streams.h"
 
 #include <annal/metrics.h>
 
 #include <inttypes.h>
+#include <stdatomic.h>
 
 static annal_status put_counter(struct buf *out, const char *name, const char *help, uint64_t value)
 {
@@ -156,7 +156,7 @@ void serve_metrics_get(struct serve *serve, struct request *request)
     if (status >= 0)
         status = put_gauge(out, "serve_up_seconds", "Uptime of the server", up);
     if (status >= 0)
-        status = put_gauge(out, "serve_streams", "Live streams", streams_count(serve->streams));
+        status = put_gauge(out, "serve_streams", "Live streams", atomic_load(&serve->stream_count));
     if (status >= 0)
         status = put_gauge(out, "serve_connections", "Connections of this listener",
                            http_connections(request->http));

@@ -15,7 +15,7 @@
 #include "tools/serve/listen.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_otlp.h"
-#include "tools/serve/streams.h"
+#include "tools/serve/waits.h"
 #include "tools/show/past.h"
 
 #include <ctype.h>
@@ -311,15 +311,10 @@ static int open_rest(struct server *server)
     if (serve->pool == NULL || serve->otlp == NULL || serve->intake == NULL)
         return fail_storage("serve: cannot start threads");
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
-        streams_new(serve, &serve->streams, &err) < 0)
+        waits_new(&serve->waits, &err) < 0)
         return fail_error(&err);
-    if (args_has(server->args, "streams")) {
-        serve->durable = durable_state_new();
-        if (serve->durable == NULL)
-            return fail_storage("serve: out of memory");
-        if (durable_wait_new(&serve->waits, &err) < 0)
-            return fail_error(&err);
-    }
+    if (args_has(server->args, "streams") && (serve->durable = durable_state_new()) == NULL)
+        return fail_storage("serve: out of memory");
     if (filler_new(serve->store, serve->index, &serve->filler, &err) < 0)
         return fail_error(&err);
     serve->past = past_new(serve->store, serve->index);
@@ -332,8 +327,7 @@ static void close_all(struct server *server)
         if (server->listeners[i].http != NULL)
             http_quiesce(server->listeners[i].http);
     }
-    streams_stop(server->serve.streams);
-    durable_wait_stop(server->serve.waits);
+    waits_stop(server->serve.waits);
     pool_stop(server->serve.pool);
     intake_free(server->serve.intake);
     for (size_t i = 0; i < server->count; i++) {
@@ -348,8 +342,7 @@ static void close_all(struct server *server)
     pool_free(server->serve.pool);
     serve_otlp_free(server->serve.otlp);
     past_free(server->serve.past);
-    streams_free(server->serve.streams);
-    durable_wait_free(server->serve.waits);
+    waits_free(server->serve.waits);
     durable_state_free(server->serve.durable);
     filler_free(server->serve.filler);
     access_done(&server->serve.access);
