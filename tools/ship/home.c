@@ -26,7 +26,7 @@ annal_status home_find(const struct home_kind *kind, struct ship_target *target,
     struct shipments one = {0};
     *out = (struct home){0};
     annal_status status =
-        shipment_of(&one, annal_slice_of(session)) == NULL
+        shipment_try(&one, annal_slice_of(session)) == NULL
             ? annal__fail(err, ANNAL_ERR_NOMEM, "find the home of a session: out of memory")
             : kind->each(target, &one, take_home, out, err);
     shipments_done(&one);

@@ -32,6 +32,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/export/duckdb.h"
 #include "tools/export/parquet.h"
@@ -58,24 +59,21 @@ static void lake_close(struct ship_target *lake)
 }
 
 /* Print store=<name>, with % escapes for characters that a path or a query cannot contain. */
-static annal_status store_name(const char *store, struct buf *out)
+static void store_name(const char *store, struct buf *out)
 {
-    annal_status status = annal__buf_printf(out, "store=");
-    for (const char *c = store; *c != '\0' && status >= 0; c++)
-        status = annal__buf_printf(
-            out, strchr("/%\"\\,{}*?=", *c) != NULL || (signed char)*c < ' ' ? "%%%02x" : "%c",
-            (unsigned char)*c);
-    return status >= 0 && annal__buf_cstr(out) == NULL ? ANNAL_ERR_NOMEM : status;
+    must_printf(out, "store=");
+    for (const char *c = store; *c != '\0'; c++)
+        must_printf(out,
+                    strchr("/%\"\\,{}*?=", *c) != NULL || (signed char)*c < ' ' ? "%%%02x" : "%c",
+                    (unsigned char)*c);
 }
 
 static annal_status open_files(struct ship_target *lake, const struct ship_where *where,
                                annal_error *err)
 {
     struct buf name = {0};
-    annal_status status =
-        store_name(where->store, &name) < 0
-            ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
-            : lake->kind->open(where, name.ptr, lake->to_write, &lake->files, err);
+    store_name(where->store, &name);
+    annal_status status = lake->kind->open(where, name.ptr, lake->to_write, &lake->files, err);
     annal__buf_done(&name);
     return status;
 }
@@ -83,9 +81,7 @@ static annal_status open_files(struct ship_target *lake, const struct ship_where
 static annal_status lake_open(const struct lake_files_kind *kind, const struct ship_where *where,
                               bool to_write, struct ship_target **out_target, annal_error *err)
 {
-    struct ship_target *lake = annal__zalloc(sizeof *lake);
-    if (lake == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct ship_target *lake = must_zalloc(sizeof *lake);
     lake->kind = kind;
     lake->to_write = to_write;
     if (where->store == NULL) {
@@ -160,8 +156,6 @@ static annal_status lake_begin(struct ship_target *lake, struct shipment **shipm
     for (size_t i = 0; status >= 0 && i < count; i++) {
         const struct shipment *head =
             shipment_of(&lake->heads, annal_slice_of(shipments[i]->session));
-        if (head == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
         shipments[i]->has_head = head->has_head || shipments[i]->info != NULL;
         shipments[i]->head = head->has_head ? head->head
                              : shipments[i]->info != NULL
@@ -177,22 +171,13 @@ static annal_status lake_put(struct ship_target *lake, const struct shipment *sh
     const annal_slice texts[] = {event->type, event->id, event->cause, event->data};
     struct lake_row row = {shipment->session, event->seq,      event->ts_us,
                            event->h,          lake->texts.len, {0}};
-    annal_status status = ANNAL_OK;
-    if (lake->row_count == lake->row_room) {
-        size_t room = lake->row_room == 0 ? 4096 : lake->row_room * 2;
-        struct lake_row *rows = annal__realloc_array(lake->rows, room, sizeof *rows);
-        if (rows == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-        lake->rows = rows;
-        lake->row_room = room;
-    }
-    for (int i = 0; i < 4 && status >= 0; i++) {
+    struct lake_row *item = must_array_add(&lake->rows, &lake->row_count, sizeof *item);
+    for (int i = 0; i < 4; i++) {
         row.lens[i] = texts[i].len;
-        status = annal__buf_append_slice(&lake->texts, texts[i]);
+        must_append_slice(&lake->texts, texts[i]);
     }
-    if (status < 0)
-        return annal__fail(err, status, "ship: out of memory");
-    lake->rows[lake->row_count++] = row;
+    *item = row;
+    (void)err;
     return ANNAL_OK;
 }
 
@@ -269,8 +254,8 @@ static annal_status lake_commit(struct ship_target *lake, struct shipment **ship
         return ANNAL_OK;
     annal_time_format(annal__system_clock.wall_us(annal__system_clock.arg), now);
     annal_status status = lake_new_name(lake, (annal_slice){now, 10}, name, err);
-    if (status >= 0 && lake_print_pieces(shipments, count, &manifest) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    if (status >= 0)
+        lake_print_pieces(shipments, count, &manifest);
     if (status >= 0)
         status = lake->kind->local(lake->files, name, &fd, err);
     bool is_begun = status >= 0;

@@ -138,7 +138,7 @@ struct ship_target {
     void *histories; /* struct lake_history by session; root of tsearch(3) */
 
     struct lake_row *rows;
-    size_t row_count, row_room, row_given;
+    size_t row_count, row_given;
     struct buf texts;
     annal_value values[8];
 };
@@ -180,7 +180,7 @@ annal_status lake_read_text(struct ship_target *lake, const char *name, struct b
 /* lake_end_text() appends the last line of a manifest or checkpoint, which has a hash of the lines
  * before it. lake_check_text() returns false if these lines were changed; otherwise it cuts off the
  * last line. */
-annal_status lake_end_text(struct buf *text, size_t count);
+void lake_end_text(struct buf *text, size_t count);
 bool lake_check_text(char *text, size_t len, size_t *out_count);
 
 /* Forget all manifests, so that the next read begins with the first one. */
@@ -211,8 +211,7 @@ annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char
                            annal_error *err);
 
 /* Append the entries of the sessions of a batch to its manifest. */
-annal_status lake_print_pieces(struct shipment **shipments, size_t count,
-                               struct lake_manifest *manifest);
+void lake_print_pieces(struct shipment **shipments, size_t count, struct lake_manifest *manifest);
 
 /* Set the size and the hash of the Parquet file in its manifest, by reading the open file. */
 annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err);
@@ -233,10 +232,10 @@ struct lake_piece {
 
 /* The entries of sessions (lake_history.c): write the header of a journal into an entry, and read
  * it; note the file of an entry; find the history of a session, NULL if no manifest names it. */
-annal_status lake_print_header(const annal_session_info *info, struct buf *out);
+void lake_print_header(const annal_session_info *info, struct buf *out);
 bool lake_take_header(struct outside *line, annal_session_info *out);
-annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
-                             struct lake_file *file, annal_error *err);
+void lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
+                     struct lake_file *file);
 struct lake_history *lake_find_history(const struct ship_target *lake, const char *session);
 void lake_forget_histories(struct ship_target *lake);
 

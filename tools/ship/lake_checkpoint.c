@@ -19,6 +19,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "tools/cli/must.h"
 #include "tools/ship/walk.h"
 
 #include <inttypes.h>
@@ -30,20 +31,18 @@ static const char file_name[] = "_log/_checkpoint";
 struct printing {
     struct buf text;
     size_t count;
-    annal_status status;
 };
 
 static void print_file(const void *node, VISIT which, void *closure)
 {
     struct printing *printing = closure;
     const struct lake_file *file = *(struct lake_file *const *)node;
-    if ((which != postorder && which != leaf) || file->is_removed || printing->status < 0)
+    if ((which != postorder && which != leaf) || file->is_removed)
         return;
-    printing->status =
-        annal__buf_printf(&printing->text,
-                          "{\"file\":\"%s\",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64
-                          ",\"hash\":\"%016" PRIx64 "\",\"replaced_us\":%" PRId64 "}\n",
-                          file->name, file->rows, file->bytes, file->hash, file->replaced_us);
+    must_printf(&printing->text,
+                "{\"file\":\"%s\",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hash\":\"%016" PRIx64
+                "\",\"replaced_us\":%" PRId64 "}\n",
+                file->name, file->rows, file->bytes, file->hash, file->replaced_us);
     printing->count++;
 }
 
@@ -52,36 +51,30 @@ static int print_head(void *arg, struct shipment *shipment)
     struct printing *printing = arg;
     if (!shipment->has_head)
         return 0;
-    printing->status = annal__buf_printf(
-        &printing->text,
-        "{\"session\":\"%s\",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64 "}\n",
-        shipment->session, shipment->head.seq, shipment->head.h, shipment->head.at);
+    must_printf(&printing->text,
+                "{\"session\":\"%s\",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64
+                "}\n",
+                shipment->session, shipment->head.seq, shipment->head.h, shipment->head.at);
     printing->count++;
-    return printing->status < 0;
+    return 0;
 }
 
-static annal_status print(struct ship_target *lake, struct buf *out, annal_error *err)
+static struct buf print(struct ship_target *lake)
 {
     struct printing printing = {0};
-    printing.status = annal__buf_printf(
-        &printing.text, "{\"annal_lake\":%d,\"checkpoint\":%" PRIu64 ",\"events\":%" PRIu64 "}\n",
-        LAKE_BATCH, lake->number, lake->events);
+    must_printf(&printing.text,
+                "{\"annal_lake\":%d,\"checkpoint\":%" PRIu64 ",\"events\":%" PRIu64 "}\n",
+                LAKE_BATCH, lake->number, lake->events);
     twalk_r(lake->tree, print_file, &printing);
-    if (printing.status >= 0)
-        (void)shipments_each(&lake->heads, print_head, &printing);
-    if (printing.status >= 0)
-        printing.status = lake_end_text(&printing.text, printing.count);
-    *out = printing.text;
-    return printing.status >= 0 ? ANNAL_OK
-                                : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    (void)shipments_each(&lake->heads, print_head, &printing);
+    lake_end_text(&printing.text, printing.count);
+    return printing.text;
 }
 
 annal_status lake_checkpoint_write(struct ship_target *lake, annal_error *err)
 {
-    struct buf text = {0};
-    annal_status status = print(lake, &text, err);
-    if (status >= 0)
-        status = lake->kind->remove(lake->files, file_name, err);
+    struct buf text = print(lake);
+    annal_status status = lake->kind->remove(lake->files, file_name, err);
     if (status >= 0)
         status = lake->kind->create(lake->files, file_name, annal__buf_slice(&text), err);
     annal__buf_done(&text);
@@ -110,7 +103,7 @@ static annal_status take_file(struct ship_target *lake, struct outside *line, an
                                                       : ANNAL_ERR_CORRUPT;
 }
 
-static annal_status take_head(struct ship_target *lake, struct outside *line, annal_error *err)
+static annal_status take_head(struct ship_target *lake, struct outside *line)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct place head;
@@ -126,8 +119,6 @@ static annal_status take_head(struct ship_target *lake, struct outside *line, an
     if (!outside_end(line))
         return ANNAL_ERR_CORRUPT;
     struct shipment *shipment = shipment_of(&lake->heads, annal_slice_of(session));
-    if (shipment == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     if (shipment->has_head)
         return ANNAL_ERR_CORRUPT;
     shipment->has_head = true;
@@ -162,7 +153,7 @@ static annal_status take(struct ship_target *lake, struct buf *text, annal_error
     for (; status >= 0 && (line = strtok_r(NULL, "\n", &rest)) != NULL; count++) {
         struct outside field = {.at = line};
         status = outside_has(&field, "{\"file\":\"") ? take_file(lake, &field, err)
-                                                     : take_head(lake, &field, err);
+                                                     : take_head(lake, &field);
     }
     if (status >= 0 && count != said)
         status = ANNAL_ERR_CORRUPT;
@@ -194,7 +185,7 @@ annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err)
     snprintf(number, sizeof number, "\"checkpoint\":%" PRIu64 ",", lake->number);
     annal_status status = lake_read_text(lake, file_name, &text, err);
     if (status >= 0)
-        status = print(lake, &want, err);
+        want = print(lake);
     if (status >= 0 && (text.len != want.len || memcmp(text.ptr, want.ptr, want.len) != 0) &&
         (strstr(text.ptr, number) != NULL || !lake_check_text(text.ptr, text.len, &count)))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,

@@ -18,6 +18,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "tools/cli/must.h"
 #include "tools/export/parquet.h"
 #include "tools/ship/walk.h"
 
@@ -142,18 +143,15 @@ static annal_status replace(struct merge *merge, struct lake_manifest *manifest)
 }
 
 /* Append lines about the removed and the replaced files to the manifest. */
-static annal_status print_changes(struct merge *merge, struct lake_manifest *manifest)
+static void print_changes(struct merge *merge, struct lake_manifest *manifest)
 {
-    annal_status status = ANNAL_OK;
     manifest->lines = merge->removed;
     manifest->count = merge->removed_count + merge->count;
     merge->removed = (struct buf){0};
     merge->removed_count = 0;
-    for (size_t i = 0; i < merge->count && status >= 0; i++)
-        status =
-            annal__buf_printf(&manifest->lines, "{\"replaces\":\"%s\",\"at_us\":%" PRId64 "}\n",
-                              merge->names[i], merge->now_us);
-    return status < 0 ? annal__fail(merge->err, status, "ship: out of memory") : ANNAL_OK;
+    for (size_t i = 0; i < merge->count; i++)
+        must_printf(&manifest->lines, "{\"replaces\":\"%s\",\"at_us\":%" PRId64 "}\n",
+                    merge->names[i], merge->now_us);
 }
 
 static annal_status merge_files(struct merge *merge)
@@ -172,10 +170,10 @@ static annal_status merge_files(struct merge *merge)
         status = lake->kind->stage(lake->files, name, merge->err);
     if (status >= 0)
         status = lake->kind->settle(lake->files, name, merge->err);
-    if (status >= 0)
-        status = print_changes(merge, &manifest);
-    if (status >= 0)
+    if (status >= 0) {
+        print_changes(merge, &manifest);
         status = replace(merge, &manifest);
+    }
     annal__buf_done(&manifest.lines);
     if (status >= 0) {
         merge->out->read += merge->count;
@@ -193,18 +191,15 @@ static void remove_old(const void *node, VISIT which, void *closure)
         file->is_removed || merge->now_us - file->replaced_us < merge->options->keep_us)
         return;
     merge->status = merge->lake->kind->remove(merge->lake->files, file->name, merge->err);
-    if (merge->status >= 0 &&
-        annal__buf_printf(&merge->removed, "{\"removed\":\"%s\"}\n", file->name) < 0)
-        merge->status = annal__fail(merge->err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    if (merge->status >= 0)
+        must_printf(&merge->removed, "{\"removed\":\"%s\"}\n", file->name);
     merge->removed_count++;
 }
 
 annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
                           struct ship_compacted *out, annal_error *err)
 {
-    struct merge *merge = annal__zalloc(sizeof *merge);
-    if (merge == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct merge *merge = must_zalloc(sizeof *merge);
     *merge = (struct merge){.lake = lake, .options = options, .out = out, .err = err};
     merge->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     annal_time_format(merge->now_us, merge->today);

@@ -9,6 +9,7 @@
 #include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/base/io.h"
+#include "tools/cli/must.h"
 #include "tools/cli/temporary.h"
 
 #include <errno.h>
@@ -131,9 +132,7 @@ static annal_status open_root(struct lake_files *files, bool to_write, annal_err
 static annal_status dir_open(const struct ship_where *where, const char *directory, bool to_write,
                              struct lake_files **out_files, annal_error *err)
 {
-    struct lake_files *files = annal__zalloc(sizeof *files);
-    if (files == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct lake_files *files = must_zalloc(sizeof *files);
     files->local = -1;
     int len = snprintf(files->root, sizeof files->root, "%s/%s", where->url + strlen("file://"),
                        directory);

@@ -4,7 +4,7 @@
 #include "tools/ship/lake.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/error.h"
+#include "tools/cli/must.h"
 
 #include <inttypes.h>
 #include <search.h>
@@ -14,17 +14,15 @@
 
 /* ---- The header of a journal ---- */
 
-annal_status lake_print_header(const annal_session_info *info, struct buf *out)
+void lake_print_header(const annal_session_info *info, struct buf *out)
 {
-    annal_status status = annal__buf_printf(out, ",\"file\":\"%s\",\"created_us\":%" PRId64,
-                                            info->file, info->created_us);
-    if (status >= 0 && info->replaces[0] != '\0')
-        status = annal__buf_printf(out, ",\"replaces\":\"%s\"", info->replaces);
-    if (status >= 0 && info->fork_session[0] != '\0')
-        status = annal__buf_printf(
-            out, ",\"parent\":\"%s\",\"forked_at\":%" PRIu64 ",\"fork_h\":\"%016" PRIx64 "\"",
-            info->fork_session, info->fork_seq, info->fork_h);
-    return status;
+    must_printf(out, ",\"file\":\"%s\",\"created_us\":%" PRId64, info->file, info->created_us);
+    if (info->replaces[0] != '\0')
+        must_printf(out, ",\"replaces\":\"%s\"", info->replaces);
+    if (info->fork_session[0] != '\0')
+        must_printf(out,
+                    ",\"parent\":\"%s\",\"forked_at\":%" PRIu64 ",\"fork_h\":\"%016" PRIx64 "\"",
+                    info->fork_session, info->fork_seq, info->fork_h);
 }
 
 /* Read what lake_print_header() printed. Returns false if the line does not continue with it. */
@@ -84,28 +82,20 @@ void lake_forget_histories(struct ship_target *lake)
 
 static struct lake_history *add_history(struct ship_target *lake, const char *session)
 {
-    struct lake_history *history = annal__zalloc(sizeof *history);
-    if (history == NULL)
-        return NULL;
-    history->session = annal__strndup(session, strlen(session));
-    if (history->session != NULL && tsearch(history, &lake->histories, compare_histories) != NULL)
-        return history;
-    free_history(history);
-    return NULL;
+    struct lake_history *history = must_zalloc(sizeof *history);
+    history->session = must_strndup(session, strlen(session));
+    must_true(tsearch(history, &lake->histories, compare_histories) != NULL);
+    return history;
 }
 
-annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
-                             struct lake_file *file, annal_error *err)
+void lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
+                     struct lake_file *file)
 {
     struct lake_history *history = lake_find_history(lake, piece->session);
     if (history == NULL)
         history = add_history(lake, piece->session);
-    struct lake_file **item =
-        history != NULL ? annal__array_add(&history->files, &history->count, sizeof *item) : NULL;
-    if (item == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct lake_file **item = must_array_add(&history->files, &history->count, sizeof *item);
     *item = file;
     if (piece->has_header)
         history->info = piece->info;
-    return ANNAL_OK;
 }

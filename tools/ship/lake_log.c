@@ -5,6 +5,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "tools/cli/must.h"
 
 #include <inttypes.h>
 #include <search.h>
@@ -92,8 +93,7 @@ annal_status lake_prove_file(struct ship_target *lake, const struct lake_file *f
                              annal_error *err)
 {
     struct sum sum = {annal__hash_begin(0), 0};
-    if (sum.stream == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    must_true(sum.stream != NULL);
     int fd = -1;
     const char *place = lake->kind->place(lake->files, file->name);
     annal_status status = lake_fetch_file(lake, file, &fd, err);
@@ -115,17 +115,11 @@ annal_status lake_add_file(struct ship_target *lake, const struct lake_file *fil
     if (lake_find_file(lake, file->name) != NULL)
         return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: the lake lists the file '%s' twice",
                            file->name);
-    struct lake_file *kept = annal__zalloc(sizeof *kept);
-    char *name = annal__strndup(file->name, strlen(file->name));
-    if (kept != NULL && name != NULL) {
-        *kept = *file;
-        kept->name = name;
-        if (tsearch(kept, &lake->tree, compare_files) != NULL)
-            return ANNAL_OK;
-    }
-    annal__free(kept);
-    annal__free(name);
-    return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct lake_file *kept = must_zalloc(sizeof *kept);
+    *kept = *file;
+    kept->name = must_strndup(file->name, strlen(file->name));
+    must_true(tsearch(kept, &lake->tree, compare_files) != NULL);
+    return ANNAL_OK;
 }
 
 void lake_take_name(struct outside *line, char name[NAME_BYTES])
@@ -233,14 +227,9 @@ static annal_status take_piece(struct ship_target *lake, const char *text, annal
     struct lake_piece piece = {0};
     if (!read_piece(text, &piece))
         return lake_fail_manifest(lake->number + 1, "is damaged", err);
-    annal_status status = lake->has_histories
-                              ? lake_note_piece(lake, &piece, lake_find_file(lake, lake->last), err)
-                              : ANNAL_OK;
-    if (status < 0)
-        return status;
+    if (lake->has_histories)
+        lake_note_piece(lake, &piece, lake_find_file(lake, lake->last));
     struct shipment *shipment = shipment_of(&lake->heads, annal_slice_of(piece.session));
-    if (shipment == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     if (shipment->has_head
             ? piece.first != shipment->head.seq + 1 || piece.before != shipment->head.h
             : piece.before != 0)
@@ -251,9 +240,9 @@ static annal_status take_piece(struct ship_target *lake, const char *text, annal
     return ANNAL_OK;
 }
 
-annal_status lake_end_text(struct buf *text, size_t count)
+void lake_end_text(struct buf *text, size_t count)
 {
-    return annal__buf_printf(text, LAST_LINE, count, annal__hash(text->ptr, text->len, 0));
+    must_printf(text, LAST_LINE, count, annal__hash(text->ptr, text->len, 0));
 }
 
 bool lake_check_text(char *text, size_t len, size_t *out_count)
@@ -298,9 +287,9 @@ annal_status lake_read_text(struct ship_target *lake, const char *name, struct b
                             annal_error *err)
 {
     annal_status status = lake->kind->read(lake->files, name, out, err);
-    return status >= 0 && annal__buf_cstr(out) == NULL
-               ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
-               : status;
+    if (status >= 0)
+        (void)must_cstr(out);
+    return status;
 }
 
 /* Read the next manifest. ANNAL_ERR_NOTFOUND: there are no more. */
@@ -346,30 +335,25 @@ void lake_forget(struct ship_target *lake)
     lake->last[0] = '\0';
 }
 
-annal_status lake_print_pieces(struct shipment **shipments, size_t count,
-                               struct lake_manifest *manifest)
+void lake_print_pieces(struct shipment **shipments, size_t count, struct lake_manifest *manifest)
 {
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < count && status >= 0; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct place *from = &shipments[i]->head, *to = &shipments[i]->next;
         if (to->seq == from->seq)
             continue;
-        status = annal__buf_printf(&manifest->lines, PIECE, shipments[i]->session, from->seq + 1,
-                                   from->h, to->seq, to->h, to->at);
-        if (status >= 0 && shipments[i]->info != NULL)
-            status = lake_print_header(shipments[i]->info, &manifest->lines);
-        if (status >= 0)
-            status = annal__buf_printf(&manifest->lines, "}\n");
+        must_printf(&manifest->lines, PIECE, shipments[i]->session, from->seq + 1, from->h, to->seq,
+                    to->h, to->at);
+        if (shipments[i]->info != NULL)
+            lake_print_header(shipments[i]->info, &manifest->lines);
+        must_printf(&manifest->lines, "}\n");
         manifest->count++;
     }
-    return status;
 }
 
 annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err)
 {
     struct sum sum = {annal__hash_begin(0), 0};
-    if (sum.stream == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    must_true(sum.stream != NULL);
     annal_status status = lake_read_fd(fd, manifest->name, OUTSIDE_BYTES_MAX, add_sum, &sum, err);
     manifest->bytes = sum.bytes;
     manifest->hash = annal__hash_end(sum.stream);
@@ -381,17 +365,12 @@ annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *
 {
     char name[NAME_BYTES];
     struct buf text = {0};
-    annal_status status = annal__buf_printf(&text, HEAD_LINE, manifest->version, manifest->name,
-                                            manifest->rows, manifest->bytes, manifest->hash);
-    if (status >= 0)
-        status = annal__buf_append_slice(&text, annal__buf_slice(&manifest->lines));
-    if (status >= 0)
-        status = lake_end_text(&text, manifest->count);
-    if (status < 0)
-        status = annal__fail(err, status, "ship: out of memory");
+    must_printf(&text, HEAD_LINE, manifest->version, manifest->name, manifest->rows,
+                manifest->bytes, manifest->hash);
+    must_append_slice(&text, annal__buf_slice(&manifest->lines));
+    lake_end_text(&text, manifest->count);
     log_name(name, lake->number + 1);
-    if (status >= 0)
-        status = lake->kind->create(lake->files, name, annal__buf_slice(&text), err);
+    annal_status status = lake->kind->create(lake->files, name, annal__buf_slice(&text), err);
     annal__buf_done(&text);
     return status;
 }

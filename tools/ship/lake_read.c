@@ -15,6 +15,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "tools/cli/must.h"
 #include "tools/export/parquet.h"
 #include "tools/ship/walk.h"
 
@@ -76,14 +77,9 @@ annal_status lake_open_more(struct ship_target *lake, const struct lake_file *fi
     if (status < 0)
         return status;
     lake_fd_path(path, fd);
-    const char **item = annal__array_add(&opened->paths, &opened->count, sizeof *opened->paths);
-    if (item != NULL)
-        *item = annal__strndup(path, strlen(path));
-    if (item != NULL && *item != NULL)
-        return ANNAL_OK;
-    opened->count -= item != NULL;
-    close(fd);
-    return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    const char **item = must_array_add(&opened->paths, &opened->count, sizeof *item);
+    *item = must_strndup(path, strlen(path));
+    return ANNAL_OK;
 }
 
 void lake_close_all(struct opened *opened)
@@ -106,7 +102,6 @@ struct reading {
     struct lake_file **files;
     size_t count;
     annal_error *err;
-    annal_status status;
 };
 
 static int compare_names(const void *a, const void *b)
@@ -115,14 +110,10 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*one)->name, (*other)->name);
 }
 
-static annal_status add_file(struct reading *reading, struct lake_file *file)
+static void add_file(struct reading *reading, struct lake_file *file)
 {
-    struct lake_file **item =
-        annal__array_add(&reading->files, &reading->count, sizeof *reading->files);
-    if (item == NULL)
-        return annal__fail(reading->err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct lake_file **item = must_array_add(&reading->files, &reading->count, sizeof *item);
     *item = file;
-    return ANNAL_OK;
 }
 
 /* Return the file that contains the rows of this file now, following the replacements, and shorten
@@ -141,11 +132,10 @@ static struct lake_file *live(struct lake_file *file)
 }
 
 /* Collect the files in the order of their names, which is the order of the batches. */
-static annal_status files_of(struct reading *reading, const struct lake_history *history)
+static void files_of(struct reading *reading, const struct lake_history *history)
 {
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < history->count && status >= 0; i++)
-        status = add_file(reading, live(history->files[i]));
+    for (size_t i = 0; i < history->count; i++)
+        add_file(reading, live(history->files[i]));
     if (reading->count > 0)
         qsort(reading->files, reading->count, sizeof *reading->files, compare_names);
     size_t kept = 0;
@@ -153,7 +143,6 @@ static annal_status files_of(struct reading *reading, const struct lake_history 
         if (kept == 0 || reading->files[kept - 1] != reading->files[i])
             reading->files[kept++] = reading->files[i];
     reading->count = kept;
-    return status;
 }
 
 /* Add a file that is not replaced to the list; called in the order of names. */
@@ -161,8 +150,8 @@ static void add_live(const void *node, VISIT which, void *closure)
 {
     struct reading *reading = closure;
     struct lake_file *file = *(struct lake_file *const *)node;
-    if ((which == postorder || which == leaf) && reading->status >= 0 && file->replaced_us == 0)
-        reading->status = add_file(reading, file);
+    if ((which == postorder || which == leaf) && file->replaced_us == 0)
+        add_file(reading, file);
 }
 
 static annal_status open_files(const struct reading *reading, struct opened *opened)
@@ -267,23 +256,20 @@ static int compare_runs(const void *a, const void *b)
                                      : (first->at > second->at) - (first->at < second->at);
 }
 
-static annal_status find_runs(struct lines *lines, annal_error *err)
+static void find_runs(struct lines *lines)
 {
     struct run *run = NULL;
     ssize_t len;
     for (off_t at = 0; (len = getline(&lines->line, &lines->room, lines->file)) > 0; at += len) {
         uint64_t seq = strtoull(lines->line, NULL, 10);
         if (run == NULL || seq != run->seq + run->count) {
-            run = annal__array_add(&lines->runs, &lines->count, sizeof *run);
-            if (run == NULL)
-                return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+            run = must_array_add(&lines->runs, &lines->count, sizeof *run);
             *run = (struct run){.seq = seq, .at = at};
         }
         run->count++;
     }
     if (lines->count > 0)
         qsort(lines->runs, lines->count, sizeof *lines->runs, compare_runs);
-    return ANNAL_OK;
 }
 
 /* Pass up to count lines, from the current position of the file, to fn. */
@@ -301,7 +287,8 @@ static annal_status give_run(struct lines *lines, uint64_t count, line_fn fn, vo
 
 static annal_status give_in_order(struct lines *lines, line_fn fn, void *arg, annal_error *err)
 {
-    annal_status status = find_runs(lines, err);
+    annal_status status = ANNAL_OK;
+    find_runs(lines);
     for (size_t i = 0; i < lines->count && status >= 0; i++) {
         if (fseeko(lines->file, lines->runs[i].at, SEEK_SET) != 0)
             return annal__fail_errno(err, "ship: cannot read the output of DuckDB");
@@ -397,9 +384,9 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     const struct lake_history *history = lake_find_history(lake, name);
     if (history != NULL)
-        status = files_of(&reading, history);
+        files_of(&reading, history);
     const struct shipment *head = shipment_find(&lake->heads, session);
-    if (status >= 0 && reading.count > 0 && head != NULL && head->head.seq > after_seq) {
+    if (reading.count > 0 && head != NULL && head->head.seq > after_seq) {
         snprintf(rows, sizeof rows,
                  "FROM f WHERE session_id = '%s' AND seq > %" PRIu64 " AND seq <= %" PRIu64, name,
                  after_seq, head->head.seq);
@@ -428,36 +415,21 @@ struct links {
     size_t count;
 };
 
-static annal_status add_link(struct links *links, const char *session, const char *of,
-                             annal_error *err)
+static void add_link(struct links *links, const char *session, const char *of)
 {
-    struct link *link = annal__array_add(&links->all, &links->count, sizeof *link);
+    struct link *link = must_array_add(&links->all, &links->count, sizeof *link);
     size_t len = strlen(session) + 1;
-    char *text = link != NULL ? annal__zalloc(len + strlen(of) + 1) : NULL;
-    if (text == NULL) {
-        links->count -= link != NULL;
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    }
+    char *text = must_zalloc(len + strlen(of) + 1);
     memcpy(text, session, len);
     memcpy(text + len, of, strlen(of) + 1);
     *link = (struct link){.session = text, .of = text + len};
-    return ANNAL_OK;
 }
-
-struct noting {
-    struct links *links;
-    annal_error *err;
-    annal_status status;
-};
 
 static void note_fork(const void *node, VISIT which, void *closure)
 {
-    struct noting *noting = closure;
     const struct lake_history *history = *(struct lake_history *const *)node;
-    if ((which == postorder || which == leaf) && noting->status >= 0 &&
-        history->info.fork_session[0] != '\0')
-        noting->status =
-            add_link(noting->links, history->session, history->info.fork_session, noting->err);
+    if ((which == postorder || which == leaf) && history->info.fork_session[0] != '\0')
+        add_link(closure, history->session, history->info.fork_session);
 }
 
 /* Record a sub-agent. If the name of its parent is invalid, the sub-agent is ignored. */
@@ -469,7 +441,10 @@ static annal_status note_agent(void *arg, char *line, annal_error *err)
     outside_session(&field, session);
     outside_skip(&field, "|");
     outside_session(&field, of);
-    return outside_end(&field) ? add_link(arg, session, of, err) : ANNAL_OK;
+    if (outside_end(&field))
+        add_link(arg, session, of);
+    (void)err;
+    return ANNAL_OK;
 }
 
 static int compare_links(const void *a, const void *b)
@@ -499,9 +474,8 @@ static annal_status give_tree(struct links *links, const char *of, session_fn fn
                               annal_error *err)
 {
     size_t given = 0, room = links->count + 1;
-    const char **list = annal__zalloc(room * sizeof *list);
-    annal_status status =
-        list != NULL ? ANNAL_OK : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    const char **list = must_zalloc(room * sizeof *list);
+    annal_status status = ANNAL_OK;
     if (links->count > 0)
         qsort(links->all, links->count, sizeof *links->all, compare_links);
     for (size_t at = 0; status >= 0 && at <= given; at++) {
@@ -526,13 +500,11 @@ annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct links links = {0};
-    struct noting noting = {.links = &links, .err = err};
     struct reading reading = {.lake = lake, .all = true, .err = err};
     annal_status status = read_histories(lake, err);
     if (status >= 0) {
-        twalk_r(lake->histories, note_fork, &noting);
+        twalk_r(lake->histories, note_fork, &links);
         twalk_r(lake->tree, add_live, &reading);
-        status = noting.status < 0 ? noting.status : reading.status;
     }
     if (status >= 0 && reading.count > 0)
         status = read_files(

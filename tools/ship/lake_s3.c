@@ -19,6 +19,7 @@
 #include "journal/base/error.h"
 #include "journal/base/io.h"
 #include "journal/base/sha256.h"
+#include "tools/cli/must.h"
 #include "tools/ship/curl_handle.h"
 
 #include <errno.h>
@@ -71,15 +72,13 @@ static const char *from_environment(const char *first, const char *second)
 
 /* Append text with % escapes for all characters but letters, digits and -._~, as the signature
  * requires; in a path, slashes are not escaped either. */
-static annal_status add_escaped(struct buf *out, const char *text, bool path)
+static void add_escaped(struct buf *out, const char *text, bool path)
 {
-    annal_status status = ANNAL_OK;
-    for (const char *c = text; *c != '\0' && status >= 0; c++) {
+    for (const char *c = text; *c != '\0'; c++) {
         bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                      (*c >= '0' && *c <= '9') || strchr("-._~", *c) != NULL || (path && *c == '/');
-        status = annal__buf_printf(out, plain ? "%c" : "%%%02X", (unsigned char)*c);
+        must_printf(out, plain ? "%c" : "%%%02X", (unsigned char)*c);
     }
-    return status;
 }
 
 bool lake_s3_names_bucket(const char *url)
@@ -92,9 +91,9 @@ bool lake_s3_names_bucket(const char *url)
 
 static annal_status keep(char out[URL_BYTES], struct buf *text)
 {
-    if (annal__buf_cstr(text) == NULL || text->len >= URL_BYTES)
+    if (text->len >= URL_BYTES)
         return ANNAL_ERR_LIMIT;
-    memcpy(out, text->ptr, text->len + 1);
+    memcpy(out, must_cstr(text), text->len + 1);
     annal__buf_clear(text);
     return ANNAL_OK;
 }
@@ -105,21 +104,17 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
     const char *endpoint = from_environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
     region = region != NULL ? region : "us-east-1";
     snprintf(files->signer, sizeof files->signer, "aws:amz:%.60s:s3", region);
-    annal_status status;
     if (endpoint != NULL)
-        status = annal__buf_printf(
-            text, "%.*s/%.*s",
-            (int)(strlen(endpoint) - (endpoint[strlen(endpoint) - 1] == '/' ? 1 : 0)), endpoint,
-            ANNAL_FMT(bucket));
+        must_printf(text, "%.*s/%.*s",
+                    (int)(strlen(endpoint) - (endpoint[strlen(endpoint) - 1] == '/' ? 1 : 0)),
+                    endpoint, ANNAL_FMT(bucket));
     /* the bucket is not a part of the host: the server's certificate covers only buckets without
      * dots */
     else if (memchr(bucket.ptr, '.', bucket.len) != NULL)
-        status =
-            annal__buf_printf(text, "https://s3.%s.amazonaws.com/%.*s", region, ANNAL_FMT(bucket));
+        must_printf(text, "https://s3.%s.amazonaws.com/%.*s", region, ANNAL_FMT(bucket));
     else
-        status =
-            annal__buf_printf(text, "https://%.*s.s3.%s.amazonaws.com", ANNAL_FMT(bucket), region);
-    return status < 0 ? status : keep(files->base, text);
+        must_printf(text, "https://%.*s.s3.%s.amazonaws.com", ANNAL_FMT(bucket), region);
+    return keep(files->base, text);
 }
 
 /* Read bucket and prefix from s3://bucket/prefix; the prefix may be empty. */
@@ -134,14 +129,12 @@ static annal_status find_place(struct lake_files *files, const struct ship_where
     while (prefix[0] != '\0' && prefix[strlen(prefix) - 1] == '/')
         prefix[strlen(prefix) - 1] = '\0';
     annal_status status = find_base(files, bucket, &text);
-    if (status >= 0)
-        status = add_escaped(&text, prefix, true);
-    if (status >= 0)
-        status = annal__buf_printf(&text, "/");
-    if (status >= 0)
-        status = add_escaped(&text, directory, false);
-    if (status >= 0)
+    if (status >= 0) {
+        add_escaped(&text, prefix, true);
+        must_printf(&text, "/");
+        add_escaped(&text, directory, false);
         status = keep(files->root, &text);
+    }
     annal__buf_done(&text);
     if (status >= 0 && strlen(name) < sizeof prefix)
         status = snprintf(files->copy, sizeof files->copy, "/%.*s%s", ANNAL_FMT(bucket),
@@ -217,8 +210,8 @@ static annal_status ask(struct lake_files *files, struct request *request, annal
     char url[2 * URL_BYTES + 300], name[300] = "";
     struct buf escaped = {0};
     request->files = files;
-    if (add_escaped(&escaped, request->name, true) >= 0 && annal__buf_cstr(&escaped) != NULL)
-        snprintf(name, sizeof name, "%s", escaped.ptr);
+    add_escaped(&escaped, request->name, true);
+    snprintf(name, sizeof name, "%s", must_cstr(&escaped));
     annal__buf_done(&escaped);
     snprintf(url, sizeof url, "%s%s/%s", files->base, files->root, name);
     struct curl_slist *headers = headers_of(files, request);
@@ -313,9 +306,7 @@ static annal_status s3_open(const struct ship_where *where, const char *director
     annal_status status = library_load(&library_curl, err);
     if (status < 0)
         return status;
-    struct lake_files *files = annal__zalloc(sizeof *files);
-    if (files == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct lake_files *files = must_zalloc(sizeof *files);
     files->local = -1;
     status = find_place(files, where, directory, err);
     if (status >= 0)
@@ -403,11 +394,8 @@ static annal_status s3_settle(struct lake_files *files, const char *name, annal_
     char tmp[300], header[URL_BYTES + 400];
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
     struct buf escaped = {0};
-    if (add_escaped(&escaped, tmp, true) < 0 || annal__buf_cstr(&escaped) == NULL) {
-        annal__buf_done(&escaped);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    }
-    snprintf(header, sizeof header, "x-amz-copy-source: %s/%s", files->copy, escaped.ptr);
+    add_escaped(&escaped, tmp, true);
+    snprintf(header, sizeof header, "x-amz-copy-source: %s/%s", files->copy, must_cstr(&escaped));
     annal__buf_done(&escaped);
     struct request request = {
         .method = "PUT", .name = name, .header = header, .body = ANNAL_SLICE("")};

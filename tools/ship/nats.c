@@ -6,6 +6,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "tools/cli/must.h"
 #include "tools/cli/outside.h"
 #include "tools/ship/ship.h"
 #include "tools/show/event_out.h"
@@ -205,9 +206,7 @@ static annal_status nats_open(const struct ship_where *where, bool to_write,
     annal_status status = library_load(&library_nats, err);
     if (status < 0)
         return status;
-    struct ship_target *target = annal__zalloc(sizeof *target);
-    if (target == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct ship_target *target = must_zalloc(sizeof *target);
     target->url = where->url;
     target->store = where->store;
     target->quiet_ms = where->quiet_ms;
@@ -275,8 +274,6 @@ static annal_status take_head(struct ship_target *target, kvEntry *entry, uint64
          * (nats.h, rule 3) */
         return ANNAL_OK;
     struct shipment *shipment = shipment_of(&target->heads, annal_slice_of(session));
-    if (shipment == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     shipment->head = there;
     shipment->has_head = true;
     shipment->key = message;
@@ -348,8 +345,6 @@ static annal_status nats_begin(struct ship_target *target, struct shipment **shi
     target->count = count;
     for (size_t i = 0; i < count && status >= 0; i++) {
         struct shipment *head = shipment_of(&target->heads, annal_slice_of(shipments[i]->session));
-        if (head == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
         if (head->has_head && !head->is_reported)
             status = look_up(target, head, err);
         annal_session_info *info = shipments[i]->info;
@@ -462,10 +457,9 @@ static annal_status nats_put(struct ship_target *target, const struct shipment *
     char head[EVENT_HEAD_BYTES];
     size_t len = event_head(event, annal_slice_of(shipment->session), head);
     annal__buf_clear(&target->text);
-    if (annal__buf_append(&target->text, head, len) < 0 ||
-        annal__buf_append_slice(&target->text, event->data) < 0 ||
-        annal__buf_append(&target->text, "}", 1) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    must_append(&target->text, head, len);
+    must_append_slice(&target->text, event->data);
+    must_append(&target->text, "}", 1);
     struct parts parts = {0, (target->text.len + target->part_bytes - 1) / target->part_bytes};
     annal_status status = ANNAL_OK;
     while (parts.number < parts.count && status >= 0) {
@@ -489,8 +483,6 @@ static annal_status write_head(struct ship_target *target, const struct shipment
              target->created, shipment->session, target->store);
     natsStatus code = kvStore_PutString(NULL, target->bucket, key, text);
     struct shipment *head = shipment_of(&target->heads, annal_slice_of(shipment->session));
-    if (head == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     head->head = shipment->next;
     head->key = shipment->key;
     head->has_head = head->is_reported = true;

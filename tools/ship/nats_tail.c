@@ -23,7 +23,9 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
+#include "journal/base/slice.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/outside.h"
 #include "tools/ship/nats.h"
@@ -138,15 +140,9 @@ static struct followed *find_session(const struct following *following, const ch
 
 static struct followed *add_session(struct following *following, const char *name)
 {
-    struct followed *session = annal__zalloc(sizeof *session);
-    if (session != NULL)
-        session->name = annal__strndup(name, strlen(name));
-    if (session == NULL || session->name == NULL ||
-        tsearch(session, &following->tree, compare) == NULL) {
-        if (session != NULL)
-            free_followed(session);
-        return NULL;
-    }
+    struct followed *session = must_zalloc(sizeof *session);
+    session->name = must_strndup(name, strlen(name));
+    must_true(tsearch(session, &following->tree, compare) != NULL);
     session->next = following->sessions;
     following->sessions = session;
     following->session_count++;
@@ -173,25 +169,22 @@ static bool is_event(annal_slice text)
            annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* Print an event. Returns false if memory ran out. */
-static bool print(struct following *following, const struct followed *session, struct held *held)
+static void print(struct following *following, const struct followed *session, struct held *held)
 {
     struct buf *text = &held->parts[0];
     size_t store = strcspn(session->name, "\n");
     for (size_t i = 1; i < held->sent.part_count; i++) {
-        if (annal__buf_append_slice(text, annal__buf_slice(&held->parts[i])) < 0)
-            return false;
+        must_append_slice(text, annal__buf_slice(&held->parts[i]));
         annal__buf_done(&held->parts[i]);
     }
     if (!is_event(annal__buf_slice(text))) {
         say_not_ours(following, held->sent.stream_seq);
-        return true;
+        return;
     }
     out_json("{\"store\":?,", (annal_slice){session->name, store});
     /* the text without its opening brace, which was printed with the name of the store */
     fwrite(text->ptr + 1, 1, text->len - 1, stdout);
     putchar('\n');
-    return true;
 }
 
 static void say_of(struct following *following, const struct followed *session, const char *what)
@@ -201,11 +194,10 @@ static void say_of(struct following *following, const struct followed *session, 
     following->was_bad = true;
 }
 
-/* Print the held events that continue the session (rule 1). Returns false if memory ran out. */
-static bool print_ready(struct following *following, struct followed *session)
+/* Print the held events that continue the session (rule 1). */
+static void print_ready(struct following *following, struct followed *session)
 {
-    bool good = true;
-    for (struct held *held; good && (held = session->held) != NULL;) {
+    for (struct held *held; (held = session->held) != NULL;) {
         const struct sent *sent = &held->sent;
         bool is_old = session->is_begun && sent->seq <= session->seq;
         bool is_next = session->is_begun ? sent->seq == session->seq + 1 : sent->before == 0;
@@ -220,7 +212,7 @@ static bool print_ready(struct following *following, struct followed *session)
                    "skipped");
         }
         if (!is_old && !is_other) {
-            good = print(following, session, held);
+            print(following, session, held);
             session->is_begun = true;
             session->seq = sent->seq;
             session->h = sent->h;
@@ -228,7 +220,6 @@ static bool print_ready(struct following *following, struct followed *session)
         }
         drop_first(following, session);
     }
-    return good;
 }
 
 /* ---- A message ---- */
@@ -277,13 +268,8 @@ static struct held *hold(struct following *following, struct followed *session,
         at = &(*at)->next;
     if (*at != NULL && (*at)->sent.seq == seq)
         return *at;
-    struct held *held = annal__zalloc(sizeof *held);
-    struct buf *parts = annal__zalloc(sent->part_count * sizeof *parts);
-    if (held == NULL || parts == NULL) {
-        annal__free(held);
-        annal__free(parts);
-        return NULL;
-    }
+    struct held *held = must_zalloc(sizeof *held);
+    struct buf *parts = must_zalloc(sent->part_count * sizeof *parts);
     *held = (struct held){.sent = *sent,
                           .bytes = sizeof *held + sent->part_count * sizeof *parts,
                           .parts = parts,
@@ -294,29 +280,28 @@ static struct held *hold(struct following *following, struct followed *session,
     return held;
 }
 
-static bool take_part(struct following *following, struct followed *session, natsMsg *message,
+static void take_part(struct following *following, struct followed *session, natsMsg *message,
                       const struct sent *sent)
 {
     size_t bytes = (size_t)natsMsg_GetDataLength(message);
     struct held *held = hold(following, session, sent);
-    if (held == NULL || held->sent.part_count != sent->part_count)
-        return held != NULL;
+    if (held->sent.part_count != sent->part_count)
+        return;
     struct buf *piece = &held->parts[sent->part - 1];
     held->sent.stream_seq = sent->stream_seq;
     if (piece->len > 0)
-        return true; /* the same part of the event was received already: ignore it */
+        return; /* the same part of the event was received already: ignore it */
     held->part_have++;
     held->bytes += bytes;
     following->held_bytes += bytes;
-    return annal__buf_append(piece, natsMsg_GetData(message), bytes) >= 0;
+    must_append(piece, natsMsg_GetData(message), bytes);
 }
 
 static bool is_wanted(const struct following *following, const char *session)
 {
     const struct nats_tail_options *options = following->options;
     for (size_t i = 0; i < options->session_count; i++)
-        if (strlen(session) == options->sessions[i].len &&
-            memcmp(session, options->sessions[i].ptr, options->sessions[i].len) == 0)
+        if (annal__slice_is(options->sessions[i], session))
             return true;
     return options->session_count == 0;
 }
@@ -345,13 +330,12 @@ static bool must_wait(struct following *following, struct followed *session, boo
            annal__clock_monotonic_us() < session->read_again_us + GAP_US;
 }
 
-/* Print held events and report gaps in a session (rule 2). Returns false if memory ran out. */
-static bool settle_gaps(struct following *following, struct followed *session,
+/* Print held events and report gaps in a session (rule 2). */
+static void settle_gaps(struct following *following, struct followed *session,
                         enum patience patience, bool *out_again)
 {
     char what[200];
-    bool good = true;
-    for (struct held *held; good && (held = session->held) != NULL;) {
+    for (struct held *held; (held = session->held) != NULL;) {
         bool is_whole = held->part_have == held->sent.part_count;
         if (patience == WAIT && must_wait(following, session, out_again))
             break;
@@ -372,52 +356,50 @@ static bool settle_gaps(struct following *following, struct followed *session,
         session->is_begun = true;
         session->seq = held->sent.seq - 1;
         session->h = held->sent.before;
-        good = print_ready(following, session);
+        print_ready(following, session);
     }
-    return good;
 }
 
-static bool settle_all(struct following *following, enum patience patience, bool *out_again)
+static void settle_all(struct following *following, enum patience patience, bool *out_again)
 {
-    bool good = true;
-    for (struct followed *session = following->sessions; session != NULL && good;
-         session = session->next)
-        good = settle_gaps(following, session, patience, out_again);
-    return good;
+    for (struct followed *session = following->sessions; session != NULL; session = session->next)
+        settle_gaps(following, session, patience, out_again);
 }
 
 /* If too many events or bytes wait for missing events (rule 2), print those that wait, and report
- * the gaps between them. Returns false if memory ran out. */
-static bool limit_held(struct following *following, struct followed *session)
+ * the gaps between them. */
+static void limit_held(struct following *following, struct followed *session)
 {
     bool again = false, is_full = following->held_bytes > HELD_BYTES_MAX;
     if (session->held_count <= HELD_MAX && !is_full)
-        return true;
+        return;
     if (!following->was_full)
         say("more than %d events of a session, or %zu MiB in total, arrived before the events that "
             "they continue; gaps are now reported without waiting",
             HELD_MAX, HELD_BYTES_MAX >> 20);
     following->was_full = true;
-    return settle_gaps(following, session, NO_WAIT, &again) &&
-           (!is_full || settle_all(following, NO_WAIT, &again)) &&
-           (following->held_bytes <= HELD_BYTES_MAX || settle_all(following, NO_WHOLE, &again));
+    settle_gaps(following, session, NO_WAIT, &again);
+    if (is_full)
+        settle_all(following, NO_WAIT, &again);
+    if (following->held_bytes > HELD_BYTES_MAX)
+        settle_all(following, NO_WHOLE, &again);
 }
 
-static bool say_too_many(struct following *following)
+static void say_too_many(struct following *following)
 {
     if (!following->was_many)
         say("the stream has more than %d sessions; further sessions are skipped", SESSIONS_MAX);
-    return following->was_many = following->was_bad = true;
+    following->was_many = following->was_bad = true;
 }
 
-/* Hold the event in a message, and print what can be printed. Returns false if memory ran out. */
-static bool take(struct following *following, natsMsg *message)
+/* Hold the event in a message, and print what can be printed. */
+static void take(struct following *following, natsMsg *message)
 {
     char name[NAME_BYTES];
     struct sent sent;
     jsMsgMetaData *meta = NULL;
     if (natsMsg_GetMetaData(&meta, message) != NATS_OK)
-        return true;
+        return;
     sent.stream_seq = meta->Sequence.Stream;
     jsMsgMetaData_Destroy(meta);
     following->next = sent.stream_seq + 1;
@@ -425,19 +407,22 @@ static bool take(struct following *following, natsMsg *message)
     following->stuck = 0;
     if (!read_sent(message, name, &sent)) {
         say_not_ours(following, sent.stream_seq);
-        return true;
+        return;
     }
     if (!is_wanted(following, strchr(name, '\n') + 1))
-        return true;
+        return;
     struct followed *session = find_session(following, name);
-    if (session == NULL && following->session_count >= SESSIONS_MAX)
-        return say_too_many(following);
-    if (session == NULL && (session = add_session(following, name)) == NULL)
-        return false;
+    if (session == NULL && following->session_count >= SESSIONS_MAX) {
+        say_too_many(following);
+        return;
+    }
+    if (session == NULL)
+        session = add_session(following, name);
     if (session->is_begun && sent.seq < session->seq)
-        return true;
-    return take_part(following, session, message, &sent) && print_ready(following, session) &&
-           limit_held(following, session);
+        return;
+    take_part(following, session, message, &sent);
+    print_ready(following, session);
+    limit_held(following, session);
 }
 
 /* ---- The stream ---- */
@@ -527,8 +512,8 @@ static annal_status handle_silence(struct following *following)
         return ANNAL_ERR_BUSY;
     if (is_another || is_stuck)
         return open_stream(following) == NATS_OK ? ANNAL_OK : ANNAL_ERR_BUSY;
-    if (at_end && !settle_all(following, WAIT, &again))
-        return ANNAL_ERR_NOMEM;
+    if (at_end)
+        settle_all(following, WAIT, &again);
     if (again)
         return subscribe(following) == NATS_OK ? ANNAL_OK : ANNAL_ERR_BUSY;
     return at_end && !following->options->follow ? ANNAL_END : ANNAL_OK;
@@ -547,9 +532,9 @@ static annal_status step(struct following *following, annal_error *err)
     }
     natsStatus code = natsSubscription_NextMsg(&message, following->subscription, LOOK_MS);
     if (code == NATS_OK) {
-        bool good = take(following, message);
+        take(following, message);
         natsMsg_Destroy(message);
-        return good ? ANNAL_OK : ANNAL_ERR_NOMEM;
+        return ANNAL_OK;
     }
     err->status = ANNAL_ERR_BUSY;
     snprintf(err->message, sizeof err->message, "tail of %s: %s",
@@ -582,8 +567,6 @@ int nats_tail(const struct nats_tail_options *options)
         return fail_error(&err);
     while (status == ANNAL_OK && out_wanted()) {
         status = step(&following, &err);
-        if (status == ANNAL_ERR_NOMEM)
-            snprintf(err.message, sizeof err.message, "tail: out of memory");
         if (status < 0)
             status = wait_for_it(&following, &err);
     }

@@ -2,9 +2,11 @@
 #include "tools/ship/home.h"
 #include "tools/ship/sender.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/ship_lag.h"
 
@@ -191,14 +193,12 @@ static int finish(struct ship *ship, int exit_status)
 
 /* ---- New events ---- */
 
-static annal_status note_growth(struct ship *ship, const annal_event *event, annal_error *err)
+static void note_growth(struct ship *ship, const annal_event *event)
 {
     annal_slice session = annal_tail_session(ship->tail);
     if (session.len == 0 || !shipment_is_wanted(&ship->sender.shipments, session))
-        return ANNAL_OK;
+        return;
     struct shipment *shipment = shipment_of(&ship->sender.shipments, session);
-    if (shipment == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     if (shipment->state == SHIPMENT_GONE)
         shipment->state = SHIPMENT_ACTIVE;
     if (event != NULL)
@@ -209,7 +209,6 @@ static annal_status note_growth(struct ship *ship, const annal_event *event, ann
         (event == NULL || event->seq > shipment->head.seq ||
          (event->seq == shipment->head.seq && event->h != shipment->head.h)))
         shipment_queue(&ship->sender.shipments, shipment);
-    return ANNAL_OK;
 }
 
 /* Read what the tail reports, up to DRAIN_EVENTS events; wait up to wait_ms for the first. */
@@ -224,9 +223,7 @@ static annal_status drain(struct ship *ship, uint32_t wait_ms, annal_error *err)
                       (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_UNSUPPORTED);
         if (status < 0 && !of_one)
             return status;
-        status = note_growth(ship, status == ANNAL_OK ? &event : NULL, err);
-        if (status < 0)
-            return status;
+        note_growth(ship, status == ANNAL_OK ? &event : NULL);
     }
     return ANNAL_OK;
 }
@@ -450,9 +447,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
 {
     annal_error err = {0};
     annal_status status = ANNAL_OK;
-    struct ship *ship = calloc(1, sizeof *ship);
-    if (ship == NULL)
-        return fail_storage("ship: out of memory");
+    struct ship *ship = must_zalloc(sizeof *ship);
     ship->options = ship->sender.options = options;
     ship->sender.progress = &ship->progress;
     ship->sender.shipments = (struct shipments){.store = store, .glob = options->glob};
@@ -483,6 +478,6 @@ int ship_run(annal_store *store, const struct ship_options *options)
     annal_tail_close(ship->tail);
     shipments_done(&ship->sender.shipments);
     sender_done(&ship->sender);
-    free(ship);
+    annal__free(ship);
     return exit_status;
 }

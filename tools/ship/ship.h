@@ -237,8 +237,10 @@ struct shipments {
 /* Maximum number of sessions of a store that are shipped, and that a target may report. */
 enum { SHIPMENTS_MAX = 4000000, SHIPMENTS_REPORTED_MAX = 4 * SHIPMENTS_MAX };
 
-/* Find the shipment of a session, or create it. Returns NULL if memory ran out. */
+/* Find the shipment of a session, or create it. shipment_try() is for the server: it returns NULL
+ * if memory ran out. */
 struct shipment *shipment_of(struct shipments *shipments, annal_slice session);
+struct shipment *shipment_try(struct shipments *shipments, annal_slice session);
 struct shipment *shipment_find(const struct shipments *shipments,
                                annal_slice session); /* NULL if missing */
 bool shipment_is_wanted(const struct shipments *shipments, annal_slice session);

@@ -10,6 +10,7 @@
 #include "journal/base/json.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/command.h"
+#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/rows.h"
 #include "tools/ship/postgres.h"
@@ -75,11 +76,6 @@ struct sending {
     uint64_t sessions, rows, behind, other, left_out;
 };
 
-static annal_status no_memory(struct sending *sending)
-{
-    return annal__fail(&sending->err, ANNAL_ERR_NOMEM, "ship: out of memory");
-}
-
 static annal_status ask(struct sending *sending, const char *sql, const annal_value *params,
                         size_t count, annal_row_fn fn, void *arg)
 {
@@ -106,11 +102,8 @@ static annal_status ask_pack(struct sending *sending, const struct annal__pack_r
 {
     struct buf sql = {0};
     const annal_value name = text_of(rows->pack);
-    annal_status status =
-        annal__buf_printf(&sql, "SELECT %s FROM \"%s\".%s", columns, rows->database, from) < 0 ||
-                annal__buf_cstr(&sql) == NULL
-            ? no_memory(sending)
-            : ask(sending, sql.ptr, &name, 1, fn, arg);
+    must_printf(&sql, "SELECT %s FROM \"%s\".%s", columns, rows->database, from);
+    annal_status status = ask(sending, sql.ptr, &name, 1, fn, arg);
     annal__buf_done(&sql);
     return status;
 }
@@ -150,10 +143,10 @@ static int note_table(void *arg, const annal_row *row)
     struct pack_table *table = &pack->tables[pack->table_count];
     if (pack->table_count == TABLES_MAX)
         return 0;
-    table->name = annal__strndup(row->values[0].bytes.ptr, row->values[0].bytes.len);
-    table->quoted = annal__strndup(row->values[1].bytes.ptr, row->values[1].bytes.len);
+    table->name = must_strndup(row->values[0].bytes.ptr, row->values[0].bytes.len);
+    table->quoted = must_strndup(row->values[1].bytes.ptr, row->values[1].bytes.len);
     pack->table_count++;
-    return table->name == NULL || table->quoted == NULL ? ANNAL_ERR_NOMEM : 0;
+    return 0;
 }
 
 static int add_column(void *arg, const annal_row *row)
@@ -196,18 +189,17 @@ static annal_status write_select(struct sending *sending, struct pack_table *tab
 {
     const struct annal__pack_rows *rows = sending->pack->rows;
     struct buf conditions = {0};
-    annal_status status = ANNAL_OK;
     bool is_emptied = false;
-    for (size_t i = 0; i < rows->count && status >= 0; i++) {
+    for (size_t i = 0; i < rows->count; i++) {
         if (strcasecmp(rows->forgotten[i].table, table->name) != 0)
             continue;
         is_emptied = true;
         if (rows->forgotten[i].condition != NULL)
-            status = annal__buf_printf(&conditions, conditions.len == 0 ? "%s" : " OR %s",
-                                       rows->forgotten[i].condition);
+            must_printf(&conditions, conditions.len == 0 ? "%s" : " OR %s",
+                        rows->forgotten[i].condition);
     }
-    if (status >= 0 && (conditions.len > 0 || !is_emptied))
-        status = annal__buf_printf(
+    if (conditions.len > 0 || !is_emptied)
+        must_printf(
             &table->sql,
             "SELECT \"of row\", %s.* FROM (SELECT key AS \"of row\", value AS \"of session\" FROM"
             " json_each(?1)) CROSS JOIN \"%s\".%s WHERE \"of session\" %s '' AND (%.*s)",
@@ -215,8 +207,6 @@ static annal_status write_select(struct sending *sending, struct pack_table *tab
             conditions.len == 0 ? 1 : (int)conditions.len,
             conditions.len == 0 ? "1" : conditions.ptr);
     annal__buf_done(&conditions);
-    if (status < 0 || annal__buf_cstr(&table->sql) == NULL)
-        return no_memory(sending);
     return table->sql.len == 0 ? ANNAL_OK : find_id(sending, table);
 }
 
@@ -245,50 +235,49 @@ struct batch {
     uint64_t rows;
 };
 
-static annal_status value_json(struct buf *out, const annal_value *value)
+static void put_value(struct buf *out, const annal_value *value)
 {
-    if (value->kind == ANNAL_VALUE_REAL && (value->real > DBL_MAX || value->real < -DBL_MAX))
-        return annal__buf_printf(out, "\"%sInfinity\"", value->real < 0 ? "-" : "");
-    if (value->kind != ANNAL_VALUE_BLOB)
-        return rows_value_json(out, value);
-    annal_status status = annal__buf_append(out, "\"\\\\x", 4);
-    if (status >= 0)
-        status = annal__hex_append(out, value->bytes);
-    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+    if (value->kind == ANNAL_VALUE_REAL && (value->real > DBL_MAX || value->real < -DBL_MAX)) {
+        must_printf(out, "\"%sInfinity\"", value->real < 0 ? "-" : "");
+    } else if (value->kind != ANNAL_VALUE_BLOB) {
+        must_status(rows_value_json(out, value));
+    } else {
+        must_append(out, "\"\\\\x", 4);
+        must_status(annal__hex_append(out, value->bytes));
+        must_append(out, "\"", 1);
+    }
 }
 
 /* Print a row as a JSON object: a member for each column that is not NULL, with its name in lower
  * case. */
-static annal_status row_json(struct buf *out, const annal_row *row)
+static void put_row(struct buf *out, const annal_row *row)
 {
-    annal_status status = ANNAL_OK;
     annal__buf_clear(out);
-    for (size_t i = 1; i < row->count && status >= 0; i++) {
+    for (size_t i = 1; i < row->count; i++) {
         if (row->values[i].kind == ANNAL_VALUE_NULL)
             continue;
-        status = annal__buf_append(out, out->len == 0 ? "{" : ",", 1);
+        must_append(out, out->len == 0 ? "{" : ",", 1);
         size_t name_at = out->len;
-        if (status >= 0)
-            status = annal__json_quote(out, annal_slice_of(row->names[i]));
-        for (size_t at = name_at; status >= 0 && at < out->len; at++)
+        must_quote(out, annal_slice_of(row->names[i]));
+        for (size_t at = name_at; at < out->len; at++)
             if (out->ptr[at] >= 'A' && out->ptr[at] <= 'Z')
                 out->ptr[at] = (char)(out->ptr[at] - 'A' + 'a');
-        if (status >= 0)
-            status = annal__buf_append(out, ":", 1);
-        if (status >= 0)
-            status = value_json(out, &row->values[i]);
+        must_append(out, ":", 1);
+        put_value(out, &row->values[i]);
     }
-    if (status >= 0 && out->len == 0)
-        status = annal__buf_append(out, "{", 1);
-    return status < 0 ? status : annal__buf_append(out, "}", 1);
+    must_append_text(out, out->len == 0 ? "{}" : "}");
 }
 
 static int add_row(void *arg, const annal_row *row)
 {
     struct batch *batch = arg;
-    annal_status status = row_json(&batch->row, row);
-    if (status >= 0)
-        status = add_escaped(&batch->arrays[ROWS], annal__buf_slice(&batch->row));
+    size_t bytes = 0;
+    for (size_t i = 1; i < row->count; i++)
+        bytes += row->values[i].bytes.len;
+    if (bytes > ROWS_BYTES_MAX)
+        return ANNAL_ERR_LIMIT;
+    put_row(&batch->row, row);
+    annal_status status = add_escaped(&batch->arrays[ROWS], annal__buf_slice(&batch->row));
     if (status < 0)
         return status;
     postgres_add_text(&batch->arrays[TABS], batch->tab);
@@ -316,20 +305,18 @@ static annal_status collect(struct sending *sending, const struct position *posi
     struct pack *pack = sending->pack;
     struct buf sessions = {0};
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < count && status >= 0; i++) {
+    for (size_t i = 0; i < count; i++) {
         add_position(batch->arrays, &positions[i]);
-        status = annal__buf_append(&sessions, i == 0 ? "[" : ",", 1);
-        if (status >= 0)
-            status = annal__json_quote(&sessions, annal_slice_of(positions[i].session));
+        must_append(&sessions, i == 0 ? "[" : ",", 1);
+        must_quote(&sessions, annal_slice_of(positions[i].session));
     }
-    if (status < 0 || annal__buf_append(&sessions, "]", 1) < 0)
-        status = no_memory(sending);
+    must_append(&sessions, "]", 1);
     batch->arrays[ROWS].limit = count > 1 ? ROWS_BYTES : ROWS_BYTES_MAX;
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&sessions)};
     for (size_t i = 0; i < pack->table_count && status == ANNAL_OK; i++) {
         batch->tab = pack->tables[i].id;
         if (pack->tables[i].sql.len > 0)
-            status = ask(sending, annal__buf_cstr(&pack->tables[i].sql), &param, 1, add_row, batch);
+            status = ask(sending, pack->tables[i].sql.ptr, &param, 1, add_row, batch);
     }
     annal__buf_done(&sessions);
     return status;
@@ -425,7 +412,8 @@ static annal_status send_sessions(struct sending *sending)
     struct pack *pack = sending->pack;
     const char *glob = sending->options->glob;
     struct buf sql = {0};
-    annal_status status = annal__buf_printf(
+    annal_status status = ANNAL_OK;
+    must_printf(
         &sql,
         "SELECT session_id, seq - 1, h FROM \"%s\"._cursor AS c WHERE pack = ?1 AND session_id > ?2"
         " AND seq > 1 AND session_id GLOB ?3 AND NOT EXISTS (SELECT 1 FROM \"%s\"._cursor AS s"
@@ -433,8 +421,6 @@ static annal_status send_sessions(struct sending *sending)
         " AND NOT EXISTS (SELECT 1 FROM main.forks AS f WHERE f.session_id = c.session_id"
         " AND f.forked_at_seq = c.seq - 1) ORDER BY session_id LIMIT %d",
         pack->rows->database, pack->rows->database, PAGE);
-    if (status < 0 || annal__buf_cstr(&sql) == NULL)
-        status = no_memory(sending);
     pack->page[0] = (struct position){0};
     pack->page_count = 1;
     while (status >= 0 && pack->page_count > 0) {
@@ -445,7 +431,7 @@ static annal_status send_sessions(struct sending *sending)
         status = send_page(sending);
         pack->page_count = 0;
         if (status >= 0)
-            status = ask(sending, annal__buf_cstr(&sql), params, 3, note_position, pack);
+            status = ask(sending, sql.ptr, params, 3, note_position, pack);
     }
     annal__buf_done(&sql);
     return status;
@@ -460,9 +446,7 @@ static int send_pack(void *arg, const struct annal__pack_rows *rows)
             say("the tables of pack '%s' are left out: %s", rows->pack, rows->why);
         return 0;
     }
-    struct pack *pack = sending->pack = annal__zalloc(sizeof *pack);
-    if (pack == NULL)
-        return no_memory(sending);
+    struct pack *pack = sending->pack = must_zalloc(sizeof *pack);
     pack->rows = rows;
     status = find_tables(sending);
     if (status >= 0 && pack->made[0] != '\0')

@@ -4,6 +4,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/cursor.h"
+#include "tools/cli/must.h"
 #include "tools/ship/ship.h"
 #include "tools/ship/walk.h"
 
@@ -48,7 +49,7 @@ static void shipment_free(void *arg)
     annal__free(shipment);
 }
 
-struct shipment *shipment_of(struct shipments *shipments, annal_slice session)
+struct shipment *shipment_try(struct shipments *shipments, annal_slice session)
 {
     struct shipment *made = shipment_new(session);
     struct shipment **found = made != NULL ? tsearch(made, &shipments->tree, compare) : NULL;
@@ -59,6 +60,13 @@ struct shipment *shipment_of(struct shipments *shipments, annal_slice session)
     }
     shipments->count++;
     return made;
+}
+
+struct shipment *shipment_of(struct shipments *shipments, annal_slice session)
+{
+    struct shipment *shipment = shipment_try(shipments, session);
+    must_true(shipment != NULL);
+    return shipment;
 }
 
 struct shipment *shipment_find(const struct shipments *shipments, annal_slice session)
@@ -173,20 +181,12 @@ static annal_status take_head(void *arg, annal_slice session, const struct place
     if (!shipment_is_wanted(shipments, session))
         return ANNAL_OK;
     struct shipment *shipment = shipment_of(shipments, session);
-    if (shipment == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     shipment->head = *there;
     shipment->has_head = true;
     if (shipment->key == 0)
         shipment->state = SHIPMENT_GONE;
     return ANNAL_OK;
 }
-
-struct survey {
-    struct shipments *shipments;
-    annal_error *err;
-    annal_status status;
-};
 
 /* Return whether the journal has events after the last event at the target, or ends with a
  * different event. */
@@ -217,15 +217,10 @@ static annal_status learn_end(const struct shipments *shipments, struct shipment
  */
 static int look_at(void *arg, annal_slice session, uint64_t bytes)
 {
-    struct survey *survey = arg;
-    struct shipments *shipments = survey->shipments;
+    struct shipments *shipments = arg;
     if (!shipment_is_wanted(shipments, session))
         return 0;
     struct shipment *shipment = shipment_of(shipments, session);
-    if (shipment == NULL) {
-        survey->status = annal__fail(survey->err, ANNAL_ERR_NOMEM, "ship: out of memory");
-        return 1;
-    }
     bool behind = true;
     if (shipment->has_head && learn_end(shipments, shipment, &behind) == ANNAL_ERR_NOTFOUND)
         return 0;
@@ -252,18 +247,16 @@ static int resume_unless_queued(void *arg, struct shipment *shipment)
 annal_status shipments_survey(struct shipments *shipments, const struct ship_kind *kind,
                               struct ship_target *target, annal_error *err)
 {
-    struct survey survey = {.shipments = shipments, .err = err};
     shipments->bytes = shipments->here = shipments->reported = 0;
     while (shipment_take(shipments) != NULL)
         ;
     (void)shipments_each(shipments, forget_head, NULL);
     annal_status status = kind->heads(target, take_head, shipments, err);
     if (status >= 0)
-        status = annal_store_sessions(shipments->store, look_at, &survey, err);
-    if (status < 0 || survey.status < 0)
-        return status < 0 ? status : survey.status;
-    (void)shipments_each(shipments, resume_unless_queued, shipments);
-    return ANNAL_OK;
+        status = annal_store_sessions(shipments->store, look_at, shipments, err);
+    if (status >= 0)
+        (void)shipments_each(shipments, resume_unless_queued, shipments);
+    return status;
 }
 
 static int learn_end_of_new(void *arg, struct shipment *shipment)
