@@ -76,6 +76,9 @@ struct durable_state *durable_state_take(struct serve *serve, annal_slice sessio
                                          annal_error *err);
 void durable_state_give(struct serve *serve, struct durable_state *state);
 
+/* Begin with the journal of a session. Call it with the lock. */
+void durable_state_begin(struct durable_state *state, const annal_session_info *info);
+
 /* Forget what is known, so that the next use reads the journal. Call it with the lock. */
 void durable_state_forget(struct durable_state *state);
 

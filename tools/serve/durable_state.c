@@ -255,6 +255,14 @@ static annal_status read_on(struct serve *serve, annal_slice session, struct dur
     return status < 0 ? status : ANNAL_OK;
 }
 
+void durable_state_begin(struct durable_state *state, const annal_session_info *info)
+{
+    memcpy(state->file, info->file, sizeof state->file);
+    memcpy(state->fork_session, info->fork_session, sizeof state->fork_session);
+    state->first_seq = info->first_seq;
+    state->seq = info->first_seq - 1;
+}
+
 static annal_status refresh(struct serve *serve, annal_slice session, struct durable_state *state,
                             annal_error *err)
 {
@@ -269,10 +277,7 @@ static annal_status refresh(struct serve *serve, annal_slice session, struct dur
     if (strcmp(info.file, state->file) != 0) {
         durable_state_forget(state);
         state->used_us = 0;
-        memcpy(state->file, info.file, sizeof state->file);
-        memcpy(state->fork_session, info.fork_session, sizeof state->fork_session);
-        state->first_seq = info.first_seq;
-        state->seq = info.first_seq - 1;
+        durable_state_begin(state, &info);
     }
     if (info.last_seq > state->seq && (state->is_stream || state->seq < state->first_seq))
         status = read_on(serve, session, state, err);

@@ -32,6 +32,14 @@ struct wish {
     struct durable_producer producer;
 };
 
+/* What a new fork has from its source. */
+struct source {
+    char type[DURABLE_TEXT_BYTES + 1], expires[40];
+    int64_t ttl_s;
+    uint64_t offset, tail, at; /* at: the last event that the two share */
+    struct buf part;           /* the beginning of the next message, for a sub-offset into bytes */
+};
+
 /* Read a number without signs and leading zeros. Returns false after an answer. */
 static bool read_number(struct request *request, const char *name, uint64_t most, bool *out_given,
                         uint64_t *out)
@@ -139,157 +147,183 @@ static bool read_wish(struct request *request, struct wish *wish)
 
 /* ---- Events to append ---- */
 
-/* The events of an append, and the memory of their data. */
-struct events {
-    annal_draft *drafts;
+/* A request that changes a stream. */
+struct change {
+    struct serve *serve;
+    struct request *request;
+    struct wish wish;
+    struct source source;        /* of a new fork */
+    const char *type;            /* content type of a new stream */
+    struct durable_state *state; /* while it is locked */
+    annal_draft *drafts;         /* the events to append */
     size_t count;
-    struct buf created, part, body, control;
+    struct buf created, part, body, control; /* memory of their data */
+    annal_writer *writer;
+    annal_error err;
 };
 
-static bool add(struct events *events, annal_slice type, annal_slice data)
+/* Add an event. After a failure, the request has an answer, here and below. */
+static void add(struct change *change, annal_slice type, annal_slice data)
 {
-    annal_draft *draft = annal__array_add(&events->drafts, &events->count, sizeof *draft);
-    if (draft == NULL)
-        return false;
-    *draft = (annal_draft){.type = type, .data = data};
-    return true;
+    annal_draft *draft = annal__array_add(&change->drafts, &change->count, sizeof *draft);
+    if (draft != NULL)
+        *draft = (annal_draft){.type = type, .data = data};
+    else
+        answer_no_memory(change->request);
 }
 
-static void events_done(struct events *events)
+/* Add an event with the members in text, each with a comma before it. */
+static void add_members(struct change *change, annal_slice type, struct buf *text, bool good)
 {
-    annal__buf_done(&events->created);
-    annal__buf_done(&events->part);
-    annal__buf_done(&events->body);
-    annal__buf_done(&events->control);
-    annal__free(events->drafts);
+    if (good && annal__buf_append(text, "}", 1) >= 0) {
+        text->ptr[0] = '{';
+        add(change, type, annal__buf_slice(text));
+    } else {
+        answer_no_memory(change->request);
+    }
 }
 
-static bool no_memory(struct request *request)
+static void forget_events(struct change *change)
 {
-    answer_no_memory(request);
-    return false;
+    annal__free(change->drafts);
+    change->drafts = NULL;
+    change->count = 0;
+    annal__buf_done(&change->created);
+    annal__buf_done(&change->part);
+    annal__buf_done(&change->body);
+    annal__buf_done(&change->control);
 }
 
 /* Add a message for each item of the array in the body, or one for another JSON value. */
-static bool add_json(struct request *request, struct events *events, bool may_be_empty)
+static void add_json(struct change *change, bool may_be_empty)
 {
+    struct request *request = change->request;
     annal_slice body = annal__buf_slice(&request->body), item;
     struct json_walk walk;
-    size_t before = events->count;
+    size_t before = change->count;
     if (annal__json_check(body, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID) {
         answer_error(request, 400, "invalid", "the body is not JSON");
-        return false;
+        return;
     }
     /* a line break between two tokens; a string contains none */
     for (size_t i = 0; i < body.len; i++) {
         if (request->body.ptr[i] == '\n' || request->body.ptr[i] == '\r')
             request->body.ptr[i] = ' ';
     }
-    if (!annal__json_walk_array(&walk, body))
-        return add(events, DURABLE_JSON, annal__json_trim(body)) || no_memory(request);
-    while (annal__json_walk_item(&walk, &item)) {
-        if (events->count == ANNAL_APPEND_EVENTS_MAX - 2) {
+    if (!annal__json_walk_array(&walk, body)) {
+        add(change, DURABLE_JSON, annal__json_trim(body));
+        return;
+    }
+    while (request->status == 0 && annal__json_walk_item(&walk, &item)) {
+        if (change->count == ANNAL_APPEND_EVENTS_MAX - 2)
             answer_error(request, 413, "limit", "the body has more than %d messages",
                          ANNAL_APPEND_EVENTS_MAX - 3);
-            return false;
-        }
-        if (!add(events, DURABLE_JSON, annal__json_trim(item)))
-            return no_memory(request);
+        else
+            add(change, DURABLE_JSON, annal__json_trim(item));
     }
-    if (events->count > before || may_be_empty)
-        return true;
-    answer_error(request, 400, "invalid", "the body is an empty array");
-    return false;
+    if (request->status == 0 && change->count == before && !may_be_empty)
+        answer_error(request, 400, "invalid", "the body is an empty array");
 }
 
 /* Add bytes as a text, if they are one, so that they can be read and searched in the session. */
-static bool add_bytes(struct request *request, struct events *events, annal_slice bytes,
-                      struct buf *out)
+static void add_bytes(struct change *change, annal_slice bytes, struct buf *out)
 {
     struct buf coded = {0};
     bool text = annal__json_is_utf8(bytes);
-    annal_status status = text ? ANNAL_OK : annal__base64_put(&coded, bytes);
-    if (status >= 0)
-        status = annal__json_put(out, text ? "{\"text\":?}" : "{\"base64\":?}",
-                                 text ? bytes : annal__buf_slice(&coded));
+    bool good = (text || annal__base64_put(&coded, bytes) >= 0) &&
+                annal__json_put(out, text ? ",\"text\":?" : ",\"base64\":?",
+                                text ? bytes : annal__buf_slice(&coded)) >= 0;
     annal__buf_done(&coded);
-    if (status < 0 || !add(events, DURABLE_BYTES, annal__buf_slice(out)))
-        return no_memory(request);
-    return true;
+    add_members(change, DURABLE_BYTES, out, good);
 }
 
-static bool add_body(struct request *request, struct events *events, const char *type,
-                     bool may_be_empty)
+/* Add the messages of the body, and stream.appended, if there is something to say. */
+static void add_body(struct change *change, const char *type, bool may_be_empty)
 {
-    if (request->body.len == 0)
-        return true;
-    return durable_state_is_json(type)
-               ? add_json(request, events, may_be_empty)
-               : add_bytes(request, events, annal__buf_slice(&request->body), &events->body);
+    const struct wish *wish = &change->wish;
+    struct request *request = change->request;
+    struct buf *out = &change->control;
+    if (request->body.len > 0 && durable_state_is_json(type))
+        add_json(change, may_be_empty);
+    else if (request->body.len > 0)
+        add_bytes(change, annal__buf_slice(&request->body), &change->body);
+    if (request->status != 0 || (!wish->has_producer && !wish->closes && wish->stream_seq == NULL))
+        return;
+    bool good = !wish->has_producer ||
+                annal__json_put(out, ",\"producer\":{\"id\":?,\"epoch\":#,\"seq\":#}",
+                                annal_slice_of(wish->producer.id), JSON_U64(wish->producer.epoch),
+                                JSON_U64(wish->producer.seq)) >= 0;
+    if (good && wish->stream_seq != NULL)
+        good = annal__json_put(out, ",\"stream_seq\":?", annal_slice_of(wish->stream_seq)) >= 0;
+    if (good && wish->closes)
+        good = annal__buf_printf(out, ",\"closed\":true") >= 0;
+    add_members(change, DURABLE_CONTROL, out, good);
 }
 
-/* Add stream.appended, if there is something to say. */
-static bool add_control(struct request *request, struct events *events, const struct wish *wish)
+/* Append the events after state->seq, and apply them to the state. They are durable after a sync.
+ * Call with the lock of the state. */
+static annal_status put(struct change *change)
 {
-    struct buf *out = &events->control;
-    const char *comma = "";
-    annal_status status = annal__buf_append(out, "{", 1);
-    if (!wish->has_producer && !wish->closes && wish->stream_seq == NULL)
-        return true;
-    if (wish->has_producer) {
-        comma = ",";
-        status = annal__json_put(out, "\"producer\":{\"id\":?,\"epoch\":#,\"seq\":#}",
-                                 annal_slice_of(wish->producer.id), JSON_U64(wish->producer.epoch),
-                                 JSON_U64(wish->producer.seq));
-    }
-    if (status >= 0 && wish->stream_seq != NULL) {
-        status = annal__json_put(out, "#\"stream_seq\":?", annal_slice_of(comma),
-                                 annal_slice_of(wish->stream_seq));
-        comma = ",";
-    }
-    if (status >= 0 && wish->closes)
-        status = annal__buf_printf(out, "%s\"closed\":true", comma);
-    if (status < 0 || annal__buf_append(out, "}", 1) < 0 ||
-        !add(events, DURABLE_CONTROL, annal__buf_slice(out)))
-        return no_memory(request);
-    return true;
-}
-
-/* Append events after state->seq, and apply them to the state. They are durable when finish()
- * returns true. Call with the lock of the state. */
-static annal_status put(struct serve *serve, annal_slice session, struct durable_state *state,
-                        const struct events *events, annal_writer **out_writer, annal_error *err)
-{
+    struct durable_state *state = change->state;
     const annal_append_options how = {.level = ANNAL_LEVEL_BATCH,
                                       .expect =
                                           state->seq == 0 ? ANNAL_EXPECT_NONE : ANNAL_EXPECT_SEQ,
                                       .expected_seq = state->seq};
     uint64_t seq = 0;
-    annal_status status = annal_writer_open(serve->store, session, NULL, out_writer, err);
+    annal_status status = annal_writer_open(change->serve->store, change->request->id, NULL,
+                                            &change->writer, &change->err);
     if (status >= 0)
-        status = annal_writer_append(*out_writer, events->drafts, events->count, &how, &seq, err);
-    for (size_t i = 0; status >= 0 && i < events->count; i++)
-        status = durable_state_apply(state, events->drafts[i].type, events->drafts[i].data, seq + i,
-                                     annal__system_clock.wall_us(NULL), err);
+        status = annal_writer_append(change->writer, change->drafts, change->count, &how, &seq,
+                                     &change->err);
+    for (size_t i = 0; status >= 0 && i < change->count; i++)
+        status = durable_state_apply(state, change->drafts[i].type, change->drafts[i].data, seq + i,
+                                     annal__system_clock.wall_us(NULL), &change->err);
     return status;
 }
 
-/* Wait until what was appended is durable, without the lock of the state. Answers and returns false
- * if it is not. */
-static bool finish(struct serve *serve, struct request *request, annal_writer *writer)
+/* Wait until the appended events are durable, without the lock of the state. What a repeated
+ * request is about may be on its way, too: then the change has no writer. */
+static void finish(struct change *change)
 {
-    annal_error err = {0};
-    annal_status status =
-        writer != NULL ? annal_writer_sync(writer, NULL, &err) : annal_sync(serve->store, &err);
-    annal_writer_close(writer);
+    annal_status status = change->writer != NULL
+                              ? annal_writer_sync(change->writer, NULL, &change->err)
+                              : annal_sync(change->serve->store, &change->err);
     if (status >= 0)
-        return true;
-    struct durable_state *state = durable_state_take(serve, request->id, NULL);
+        return;
+    struct durable_state *state = durable_state_take(change->serve, change->request->id, NULL);
     if (state != NULL)
         durable_state_forget(state);
-    durable_state_give(serve, state);
-    answer_failure(request, &err);
-    return false;
+    durable_state_give(change->serve, state);
+    answer_failure(change->request, &change->err);
+}
+
+/* Call fn with the lock of the state: it checks the request, appends and answers. Call it again if
+ * it returns ANNAL_ERR_CONFLICT, because another process has appended since the state was read. */
+static void try_change(struct change *change, annal_status (*fn)(struct change *change))
+{
+    struct serve *serve = change->serve;
+    struct request *request = change->request;
+    annal_status status = ANNAL_ERR_CONFLICT;
+    for (int i = 0; i < TRIES_MAX && status == ANNAL_ERR_CONFLICT; i++) {
+        /* after a sync, what this process has appended is in the journal */
+        status = i > 0 ? annal_sync(serve->store, &change->err) : ANNAL_OK;
+        if (status < 0)
+            break;
+        forget_events(change);
+        annal_writer_close(change->writer);
+        change->writer = NULL;
+        change->state = durable_state_take(serve, request->id, &change->err);
+        status = change->state == NULL ? change->err.status : fn(change);
+        if (status < 0 && change->state != NULL)
+            durable_state_forget(change->state);
+        durable_state_give(serve, change->state);
+    }
+    if (status < 0 && request->status == 0)
+        answer_failure(request, &change->err);
+    else if (status >= 0 && request->status < 300)
+        finish(change);
+    annal_writer_close(change->writer);
+    forget_events(change);
 }
 
 /* ---- Append ---- */
@@ -390,85 +424,56 @@ static bool check_append(struct request *request, struct durable_state *state,
     return request->status == 0;
 }
 
-/* Try to append. Returns ANNAL_ERR_CONFLICT, without an answer, if another process has appended
- * since the state was read. */
-static annal_status try_append(struct serve *serve, struct request *request,
-                               const struct wish *wish, annal_error *err)
+static annal_status append(struct change *change)
 {
-    struct events events = {0};
-    annal_writer *writer = NULL;
+    struct request *request = change->request;
+    const struct wish *wish = &change->wish;
     annal_status status = ANNAL_OK;
-    struct durable_state *state = durable_state_take(serve, request->id, err);
-    if (state == NULL)
-        return err->status;
-    bool appends = check_append(request, state, wish) &&
-                   add_body(request, &events, state->type, false) &&
-                   add_control(request, &events, wish);
-    if (appends)
-        status = put(serve, request->id, state, &events, &writer, err);
-    if (status < 0)
-        durable_state_forget(state);
-    if (appends && status >= 0) {
-        put_answer(request, wish->has_producer && request->body.len > 0 ? 200 : 204, state);
-        if (wish->has_producer) {
-            put_number(request, "Producer-Epoch", wish->producer.epoch);
-            put_number(request, "Producer-Seq", wish->producer.seq);
-        }
+    if (check_append(request, change->state, wish))
+        add_body(change, change->state->type, false);
+    if (request->status != 0 || (status = put(change)) < 0)
+        return status;
+    put_answer(request, wish->has_producer && request->body.len > 0 ? 200 : 204, change->state);
+    if (wish->has_producer) {
+        put_number(request, "Producer-Epoch", wish->producer.epoch);
+        put_number(request, "Producer-Seq", wish->producer.seq);
     }
-    /* what a repeated request is about may still be on its way */
-    bool waits = status >= 0 && (appends || request->status == 204);
-    durable_state_give(serve, state);
-    if (waits)
-        (void)finish(serve, request, writer);
-    else
-        annal_writer_close(writer);
-    events_done(&events);
     return status;
 }
 
 void durable_write_post(struct serve *serve, struct request *request)
 {
-    struct wish wish = {0};
-    annal_error err = {0};
-    annal_status status = ANNAL_ERR_CONFLICT;
-    if (!read_wish(request, &wish))
+    struct change change = {.serve = serve, .request = request};
+    if (!read_wish(request, &change.wish))
         return;
-    if (request->body.len == 0 && !wish.closes) {
+    if (request->body.len == 0 && !change.wish.closes)
         answer_error(request, 400, "invalid", "the body is empty");
-        return;
-    }
-    for (int i = 0; i < TRIES_MAX && status == ANNAL_ERR_CONFLICT; i++) {
-        /* what this process has appended is in the journal then */
-        status = i > 0 ? annal_sync(serve->store, &err) : ANNAL_OK;
-        if (status >= 0)
-            status = try_append(serve, request, &wish, &err);
-    }
-    if (status < 0 && request->status == 0)
-        answer_failure(request, &err);
+    else
+        try_change(&change, append);
 }
 
 /* ---- Delete ---- */
 
-/* Delete the session of a stream; if streams are forked from it, mark it as deleted instead. */
+/* Delete the session of a stream; if streams are forked from it, mark it as deleted instead. Call
+ * with the lock of the state. */
 static annal_status delete (struct serve *serve, annal_slice session, struct durable_state *state,
                             annal_error *err)
 {
-    struct events events = {0};
-    annal_writer *writer = NULL;
+    struct request named = {.id = session};
+    annal_draft mark = {.type = ANNAL_SLICE("stream.deleted"), .data = ANNAL_SLICE("{}")};
+    struct change change = {
+        .serve = serve, .request = &named, .state = state, .drafts = &mark, .count = 1};
     annal_status status = annal_delete(serve->index, &session, 1, NULL, NULL, err);
-    if (status >= 0) {
+    if (status >= 0)
         durable_state_forget(state);
-        return status;
-    }
     if (status != ANNAL_ERR_CONFLICT || state->is_deleted)
         return status;
-    if (!add(&events, ANNAL_SLICE("stream.deleted"), ANNAL_SLICE("{}")))
-        return annal__fail(err, ANNAL_ERR_NOMEM, "streams: out of memory");
-    status = put(serve, session, state, &events, &writer, err);
+    status = put(&change);
     if (status >= 0)
-        status = annal_writer_sync(writer, NULL, err);
-    annal_writer_close(writer);
-    events_done(&events);
+        status = annal_writer_sync(change.writer, NULL, &change.err);
+    annal_writer_close(change.writer);
+    if (status < 0 && err != NULL)
+        *err = change.err;
     return status;
 }
 
@@ -513,28 +518,20 @@ void durable_write_delete(struct serve *serve, struct request *request)
 
 /* ---- Create ---- */
 
-/* What a new fork has from its source. */
-struct source {
-    char type[DURABLE_TEXT_BYTES + 1], expires[40];
-    int64_t ttl_s;
-    uint64_t offset, tail, at; /* at: the last event that the two share */
-    struct buf part;           /* the beginning of the next message, for a sub-offset into bytes */
-};
-
-/* Move source->at over sub messages after the offset, or, of bytes, read sub bytes of the next
+/* Move source->tail over sub messages after the offset, or, of bytes, read sub bytes of the next
  * message. */
-static bool read_sub(struct serve *serve, struct request *request, const struct wish *wish,
-                     struct source *source)
+static void read_sub(struct change *change)
 {
-    annal_slice session = annal_slice_of(wish->from);
-    uint64_t left = wish->from_sub, seen;
-    annal_error err = {0};
+    struct source *source = &change->source;
+    annal_slice session = annal_slice_of(change->wish.from);
+    uint64_t left = change->wish.from_sub, seen;
     annal_status status = ANNAL_OK;
     bool json = durable_state_is_json(source->type);
     while (left > 0 && status == ANNAL_OK) {
         uint64_t at = source->tail;
         annal__buf_clear(&source->part);
-        status = durable_read_messages(serve, session, at, 1, &source->part, &at, &seen, &err);
+        status = durable_read_messages(change->serve, session, at, 1, &source->part, &at, &seen,
+                                       &change->err);
         if (at == source->tail || (!json && source->part.len < left))
             break;
         if (json || source->part.len == left) {
@@ -547,21 +544,22 @@ static bool read_sub(struct serve *serve, struct request *request, const struct 
         }
     }
     if (status < 0)
-        answer_failure(request, &err);
+        answer_failure(change->request, &change->err);
     else if (left > 0)
-        answer_error(request, 400, "invalid",
+        answer_error(change->request, 400, "invalid",
                      "Stream-Fork-Sub-Offset is after the end of the next message");
-    return request->status == 0;
 }
 
-static bool read_source(struct serve *serve, struct request *request, const struct wish *wish,
-                        struct source *source)
+static void read_source(struct change *change)
 {
-    annal_error err = {0};
-    struct durable_state *state = durable_state_take(serve, annal_slice_of(wish->from), &err);
+    struct request *request = change->request;
+    struct source *source = &change->source;
+    const struct wish *wish = &change->wish;
+    struct durable_state *state =
+        durable_state_take(change->serve, annal_slice_of(wish->from), &change->err);
     if (state == NULL) {
-        answer_failure(request, &err);
-        return false;
+        answer_failure(request, &change->err);
+        return;
     }
     uint64_t first = state->first_seq, begin = state->begin_tail;
     memcpy(source->type, state->type, sizeof source->type);
@@ -575,15 +573,14 @@ static bool read_source(struct serve *serve, struct request *request, const stru
     else if (request->status == 0 && wish->type != NULL &&
              !durable_state_same_type(wish->type, state->type))
         answer_error(request, 409, "conflict", "the source has the content type %s", state->type);
-    durable_state_give(serve, state);
-    if (request->status != 0 || !read_sub(serve, request, wish, source))
-        return false;
+    durable_state_give(change->serve, state);
+    if (request->status == 0)
+        read_sub(change);
     /* events of the source that are not messages belong to the fork as well: so the fork needs the
      * source, and not only the source's source */
     source->at = source->tail >= begin && source->tail < first ? first
                  : source->tail == 0                           ? 1
                                                                : source->tail;
-    return true;
 }
 
 /* Return whether an existing stream is what the request asks for. */
@@ -599,77 +596,65 @@ static bool is_same(const struct durable_state *state, const struct wish *wish, 
                       (!wish->has_offset || state->from_offset == wish->from_offset)));
 }
 
-/* Add stream.created. */
-static bool add_created(struct request *request, struct events *events, const struct wish *wish,
-                        const char *type, const struct source *source)
+/* Add stream.created, and the part of a message with which a fork begins. */
+static void add_created(struct change *change)
 {
-    struct buf *out = &events->created;
+    struct buf *out = &change->created;
+    const struct wish *wish = &change->wish;
+    const struct source *source = &change->source;
     bool own = wish->has_ttl || wish->has_expires, fork = wish->from[0] != '\0';
     int64_t ttl_s = wish->has_ttl ? (int64_t)wish->ttl_s : own || !fork ? -1 : source->ttl_s;
     const char *expires = wish->has_expires ? wish->expires : own || !fork ? "" : source->expires;
-    annal_status status = annal__json_put(out, "{\"content_type\":?", annal_slice_of(type));
-    if (status >= 0 && ttl_s >= 0)
-        status = annal__buf_printf(out, ",\"ttl\":%" PRId64, ttl_s);
-    if (status >= 0 && expires[0] != '\0')
-        status = annal__json_put(out, ",\"expires_at\":?", annal_slice_of(expires));
-    if (status >= 0 && fork)
-        status =
+    bool good = annal__json_put(out, ",\"content_type\":?", annal_slice_of(change->type)) >= 0;
+    if (good && ttl_s >= 0)
+        good = annal__buf_printf(out, ",\"ttl\":%" PRId64, ttl_s) >= 0;
+    if (good && expires[0] != '\0')
+        good = annal__json_put(out, ",\"expires_at\":?", annal_slice_of(expires)) >= 0;
+    if (good && fork)
+        good =
             annal__json_put(out, ",\"fork\":{\"from\":?,\"offset\":#,\"sub_offset\":#,\"tail\":#}",
                             annal_slice_of(wish->from), JSON_U64(source->offset),
-                            JSON_U64(wish->from_sub), JSON_U64(source->tail));
-    if (status < 0 || annal__buf_append(out, "}", 1) < 0 ||
-        !add(events, DURABLE_CREATED, annal__buf_slice(out)))
-        return no_memory(request);
-    return true;
+                            JSON_U64(wish->from_sub), JSON_U64(source->tail)) >= 0;
+    add_members(change, DURABLE_CREATED, out, good);
+    if (source->part.len > 0)
+        add_bytes(change, annal__buf_slice(&source->part), &change->part);
 }
 
-/* Make the journal of a fork. A fork without own events is left by a crash between the two steps,
- * and is continued. */
-static annal_status fork_session(struct serve *serve, annal_slice session, const struct wish *wish,
-                                 const struct source *source, struct durable_state *state,
-                                 annal_error *err)
+/* Create the journal of a fork. A fork without own events was left by a crash between the two
+ * steps, and is continued. */
+static annal_status fork_session(struct change *change)
 {
     annal_session_info info;
-    annal_slice from = annal_slice_of(wish->from);
+    struct durable_state *state = change->state;
+    annal_slice session = change->request->id;
     if (state->file[0] != '\0')
-        return strcmp(state->fork_session, wish->from) == 0 && state->seq == source->at
+        return strcmp(state->fork_session, change->wish.from) == 0 &&
+                       state->seq == change->source.at
                    ? ANNAL_OK
-                   : annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' exists",
+                   : annal__fail(&change->err, ANNAL_ERR_CONFLICT, "session '%.*s' exists",
                                  ANNAL_FMT(session));
     annal_status status =
-        annal_session_fork(serve->store, from, source->at, session, NULL, &info, err);
-    if (status >= 0) {
-        memcpy(state->file, info.file, sizeof state->file);
-        memcpy(state->fork_session, info.fork_session, sizeof state->fork_session);
-        state->first_seq = info.first_seq;
-        state->seq = info.first_seq - 1;
-    }
+        annal_session_fork(change->serve->store, annal_slice_of(change->wish.from),
+                           change->source.at, session, NULL, &info, &change->err);
+    if (status >= 0)
+        durable_state_begin(state, &info);
     return status;
 }
 
 /* Create the stream of a session that does not exist. */
-static annal_status create(struct serve *serve, struct request *request, const struct wish *wish,
-                           const char *type, const struct source *source,
-                           struct durable_state *state, annal_writer **out_writer, annal_error *err)
+static annal_status create(struct change *change)
 {
-    struct events events = {0};
     annal_status status = ANNAL_OK;
-    bool fork = wish->from[0] != '\0';
-    if (!add_created(request, &events, wish, type, source) ||
-        (source->part.len > 0 &&
-         !add_bytes(request, &events, annal__buf_slice(&source->part), &events.part)) ||
-        !add_body(request, &events, type, true) || !add_control(request, &events, wish)) {
-        events_done(&events);
+    add_created(change);
+    if (change->request->status == 0)
+        add_body(change, change->type, true);
+    if (change->request->status != 0)
         return ANNAL_OK;
-    }
-    if (fork)
-        status = fork_session(serve, request->id, wish, source, state, err);
+    if (change->wish.from[0] != '\0')
+        status = fork_session(change);
     else
-        state->first_seq = 1;
-    if (status >= 0)
-        status = put(serve, request->id, state, &events, out_writer, err);
-    events_done(&events);
-    return status;
+        change->state->first_seq = 1;
+    return status < 0 ? status : put(change);
 }
 
 static void put_location(struct request *request)
@@ -686,35 +671,31 @@ static void put_location(struct request *request)
     (void)annal__buf_append(out, "\n", 1);
 }
 
-/* Answer a PUT, with the lock of the state. */
-static annal_status put_stream(struct serve *serve, struct request *request, struct wish *wish,
-                               const char *type, const struct source *source,
-                               struct durable_state *state, annal_writer **out_writer,
-                               annal_error *err)
+static annal_status put_stream(struct change *change)
 {
+    struct request *request = change->request;
+    struct durable_state *state = change->state;
     annal_status status = ANNAL_OK;
     unsigned answer = 200;
     if (durable_state_is_expired(state))
-        status = delete (serve, request->id, state, err);
+        status = delete (change->serve, request->id, state, &change->err);
     if (status < 0)
         return status;
     /* a journal without events is a stream that another process is creating now */
     bool other = state->file[0] != '\0' && !state->is_stream &&
                  (state->seq >= state->first_seq ||
-                  (state->fork_session[0] != '\0' && wish->from[0] == '\0'));
+                  (state->fork_session[0] != '\0' && change->wish.from[0] == '\0'));
     if (state->is_deleted || other)
         answer_error(request, 409, "conflict", "%s",
                      state->is_deleted ? "the stream was deleted; streams forked from it remain"
                                        : "the session of this name is not a stream");
-    else if (state->is_stream && !is_same(state, wish, type))
+    else if (state->is_stream && !is_same(state, &change->wish, change->type))
         answer_error(request, 409, "conflict",
                      "the stream exists, with another content type, time or source");
     else if (!state->is_stream) {
-        status = create(serve, request, wish, type, source, state, out_writer, err);
+        status = create(change);
         answer = 201;
     }
-    if (status < 0)
-        durable_state_forget(state);
     if (status < 0 || request->status != 0)
         return status;
     put_answer(request, answer, state);
@@ -726,38 +707,15 @@ static annal_status put_stream(struct serve *serve, struct request *request, str
 
 void durable_write_put(struct serve *serve, struct request *request)
 {
-    struct wish wish = {0};
-    struct source source = {.ttl_s = -1};
-    annal_writer *writer = NULL;
-    annal_error err = {0};
-    annal_status status = ANNAL_ERR_CONFLICT;
-    if (!read_wish(request, &wish) || !read_times(request, &wish) || !read_fork(request, &wish))
+    struct change change = {.serve = serve, .request = request, .source = {.ttl_s = -1}};
+    struct wish *wish = &change.wish;
+    if (!read_wish(request, wish) || !read_times(request, wish) || !read_fork(request, wish))
         return;
-    if (wish.from[0] != '\0' && !read_source(serve, request, &wish, &source)) {
-        annal__buf_done(&source.part);
-        return;
-    }
-    const char *type = wish.type != NULL      ? wish.type
-                       : wish.from[0] != '\0' ? source.type
-                                              : DEFAULT_TYPE;
-    /* another process may create the stream at the same time */
-    for (int i = 0; i < TRIES_MAX && status == ANNAL_ERR_CONFLICT; i++) {
-        status = i > 0 ? annal_sync(serve->store, &err) : ANNAL_OK;
-        if (status < 0)
-            break;
-        struct durable_state *state = durable_state_take(serve, request->id, &err);
-        annal_writer_close(writer);
-        writer = NULL;
-        status = state == NULL
-                     ? err.status
-                     : put_stream(serve, request, &wish, type, &source, state, &writer, &err);
-        durable_state_give(serve, state);
-    }
-    annal__buf_done(&source.part);
-    if (status < 0 && request->status == 0)
-        answer_failure(request, &err);
-    if (status >= 0 && (request->status == 200 || request->status == 201))
-        (void)finish(serve, request, writer);
-    else
-        annal_writer_close(writer);
+    bool fork = wish->from[0] != '\0';
+    if (fork)
+        read_source(&change);
+    change.type = wish->type != NULL ? wish->type : fork ? change.source.type : DEFAULT_TYPE;
+    if (request->status == 0)
+        try_change(&change, put_stream);
+    annal__buf_done(&change.source.part);
 }
