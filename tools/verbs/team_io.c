@@ -43,53 +43,7 @@ enum { DRAFTS_MAX = 500 };
 
 /* ---- Import ---- */
 
-/* SELECT of the new events in a file. ?1 is the text of the file, ?2 its source as JSON, ?3 the
- * time of its last change, ?4 the id of its team. */
-static const char import_rows[] =
-    "WITH file(j, team) AS (SELECT ?1, ?4),\n"
-    "said AS (\n"
-    " SELECT m.key AS n, m.value AS v, file.team,\n"
-    "  CASE WHEN EXISTS (SELECT 1 FROM team_messages o WHERE o.team_id <> file.team\n"
-    "                    AND o.id = COALESCE(m.value ->> '$.id', file.team || ':' || m.key))\n"
-    "       THEN file.team || ':' || (m.value ->> '$.id')\n"
-    "       ELSE COALESCE(m.value ->> '$.id', file.team || ':' || m.key) END AS id\n"
-    " FROM file, json_each(file.j, '$.messages') m WHERE m.type = 'object'),\n"
-    "marks AS (\n"
-    " SELECT said.id, CASE json_type(v, '$.read_by') WHEN 'object' THEN r.key ELSE r.value END AS "
-    "member,\n"
-    "  CASE json_type(v, '$.read_by') WHEN 'object' THEN r.value END AS read_at\n"
-    " FROM said, json_each(v, '$.read_by') r\n"
-    " WHERE EXISTS (SELECT 1 FROM team_messages o WHERE o.id = said.id))\n"
-    "SELECT type, at, data FROM (\n"
-    " SELECT 0 AS part, 0 AS n, 'team.imported' AS type, COALESCE(j ->> '$.created_at', ?3) AS "
-    "at,\n"
-    "  json_object('id', team, 'name', COALESCE(NULLIF(j ->> '$.name', ''), team),\n"
-    "   'members', json((SELECT json_group_array(value) FROM (SELECT value FROM json_each(j, "
-    "'$.members')\n"
-    "               WHERE type = 'text' AND value <> '' GROUP BY value ORDER BY min(key)))),\n"
-    "   'created_at', COALESCE(j -> '$.created_at', json_quote(?3)),\n"
-    "   'updated_at', j -> '$.updated_at', 'node_metadata', j -> '$.node_metadata',\n"
-    "   'status', j -> '$.status', 'source', json(?2)) AS data\n"
-    " FROM file WHERE NOT EXISTS (SELECT 1 FROM teams WHERE id = team)\n"
-    " UNION ALL\n"
-    " SELECT 1, n, 'team.message', COALESCE(v ->> '$.timestamp', ?3),\n"
-    "  json_object('id', id, 'sender', COALESCE(NULLIF(v ->> '$.from', ''), '_cli'),\n"
-    "   'to', v -> '$.to', 'content', COALESCE(v ->> '$.content', ''), 'summary', v -> "
-    "'$.summary',\n"
-    "   'created_at', COALESCE(v -> '$.timestamp', json_quote(?3)), 'read_by', v -> '$.read_by',\n"
-    "   'session_id', v -> '$.session_id', 'session_known', json(CASE\n"
-    "    WHEN v ->> '$.session_id' IS NULL THEN 'null'\n"
-    "    WHEN EXISTS (SELECT 1 FROM main.sessions WHERE id = v ->> '$.session_id') THEN 'true'\n"
-    "    ELSE 'false' END), 'from_op', v -> '$.from_op')\n"
-    " FROM said WHERE NOT EXISTS (SELECT 1 FROM team_messages o WHERE o.id = said.id)\n"
-    " UNION ALL\n"
-    " SELECT 2, row_number() OVER (ORDER BY member, read_at), 'team.message_read',\n"
-    "  COALESCE(NULLIF(read_at, ''), ?3),\n"
-    "  json_object('message_ids', json(json_group_array(id)), 'member', member, 'read_at', "
-    "NULLIF(read_at, ''))\n"
-    " FROM marks WHERE member <> '' AND NOT EXISTS (SELECT 1 FROM x_team_reads r\n"
-    "  WHERE r.message_id = marks.id AND r.member = marks.member) GROUP BY member, read_at)\n"
-    "ORDER BY part, n";
+extern const char annal__sql_team_import[], annal__sql_team_export[]; /* team/ */
 
 struct item {
     char *type;
@@ -269,7 +223,7 @@ static int import_file(struct verb_call *call, const char *path)
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&import.source)},
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.changed)},
             {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(import.team)}};
-        exit_status = verbs_team_rows(call, import_rows, params, 4, keep_item, &import);
+        exit_status = verbs_team_rows(call, annal__sql_team_import, params, 4, keep_item, &import);
     }
     if (exit_status == 0)
         exit_status = append_items(&import);
@@ -331,43 +285,6 @@ int team_import(const struct args *args)
 }
 
 /* ---- Export ---- */
-
-/* SQL for a time x in seconds as JSON: ISO 8601 with microseconds, or, if that is not exact, the
- * number (rule 5). */
-#define TIME_JSON(x)                                                                               \
-    "CASE WHEN CAST(round(" x " * 1e6) AS INTEGER) / 1e6 = " x "\n"                                \
-    " THEN json_quote(strftime('%Y-%m-%dT%H:%M:%S', CAST(round(" x                                 \
-    " * 1e6) AS INTEGER) / 1000000,"                                                               \
-    " 'unixepoch') || printf('.%06d+00:00', CAST(round(" x " * 1e6) AS INTEGER) % 1000000))\n"     \
-    " ELSE json(printf('%!.17g', " x ")) END"
-
-static const char export_rows[] =
-    "SELECT t.id, json_object('id', t.id, 'name', t.name, 'members', json(t.members),\n"
-    " 'created_at', " TIME_JSON("t.created_at") ", 'updated_at', " TIME_JSON(
-        "t.updated_at") ",\n"
-                        " 'status', t.status, 'node_metadata', json(COALESCE(t.node_metadata, "
-                        "'null')), 'messages', json((\n"
-                        "  SELECT json_group_array(json(message)) FROM (SELECT json_object('id', "
-                        "m.id, 'from', m.sender,\n"
-                        "   'to', json(CASE m.recipient WHEN 'all' THEN '[\"*\"]'\n"
-                        "    ELSE replace(json_array(m.recipient), ',', '\",\"') END),\n"
-                        "   'content', m.content, 'summary', m.summary, 'timestamp', " TIME_JSON(
-                            "m.created_at") ",\n"
-                                            "   'read_by', json((SELECT "
-                                            "json_group_object(r.member,\n"
-                                            "     CASE WHEN r.read_at IS NULL THEN '' ELSE "
-                                            "json(" TIME_JSON(
-                                                "r.read_at") ") END)\n"
-                                                             "     FROM (SELECT * FROM "
-                                                             "x_team_reads WHERE message_id = m.id "
-                                                             "ORDER BY member) r)),\n"
-                                                             "   'session_id', m.session_id, "
-                                                             "'from_op', m.from_op) AS message\n"
-                                                             "  FROM team_messages m WHERE "
-                                                             "m.team_id = t.id ORDER BY "
-                                                             "m.created_at, m.id))))\n"
-                                                             "FROM teams t WHERE ?1 IS NULL OR "
-                                                             "t.id = ?1 ORDER BY t.id";
 
 struct export
 {
@@ -436,8 +353,8 @@ int team_export(const struct args *args)
     if (word != NULL)
         param = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(team)};
     const annal_sql_options options = {.params = &param, .param_count = 1};
-    annal_status status =
-        annal_sql(call.index, annal_slice_of(export_rows), &options, export_row, &export, &err);
+    annal_status status = annal_sql(call.index, annal_slice_of(annal__sql_team_export), &options,
+                                    export_row, &export, &err);
     exit_status = status < 0 ? fail_error(&err) : (int)status;
     annal__below_close(&export.below);
     annal__buf_done(&export.path);

@@ -15,6 +15,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+extern const char annal__sql_team_members[], annal__sql_team_messages[],
+    annal__sql_team_messages_json[], annal__sql_team_show[], annal__sql_team_strangers[],
+    annal__sql_team_timeline[], annal__sql_team_unread[]; /* team/ */
+
 /* ---- Queries ---- */
 
 int verbs_team_rows(struct verb_call *call, const char *sql, const annal_value *params,
@@ -158,13 +162,8 @@ static int warn_of_stranger(void *arg, const annal_row *row)
  * status. */
 static int warn_of_strangers(struct verb_call *call, char *team, annal_slice name, annal_slice list)
 {
-    static const char sql[] =
-        "SELECT DISTINCT value FROM ("
-        " SELECT ?2 ->> '$' AS value UNION ALL SELECT value FROM json_each(?3)) "
-        "WHERE value NOT IN ('all', '*', '_cli', 'system') AND value NOT IN ("
-        " SELECT m.value FROM teams t, json_each(t.members) m WHERE t.id = ?1)";
     const annal_value params[] = {string_value(team), text_value(name), text_value(list)};
-    return verbs_team_rows(call, sql, params, 3, warn_of_stranger, team);
+    return verbs_team_rows(call, annal__sql_team_strangers, params, 3, warn_of_stranger, team);
 }
 
 /* Check that the session to which the message refers exists, because a handler of a pack cannot
@@ -259,17 +258,6 @@ static int print_message(void *arg, const annal_row *row)
 static int print_messages(struct verb_call *call, const char *team, const annal_slice *ids,
                           bool full, uint64_t *out_count)
 {
-    static const char for_people[] =
-        "SELECT id, strftime('%Y-%m-%d %H:%M:%S', created_at, 'unixepoch'), sender, recipient,"
-        " read_by, CASE WHEN ?3 THEN content ELSE COALESCE(summary,"
-        "  CASE WHEN length(content) > 200 THEN substr(content, 1, 200) || '…' ELSE content END)"
-        " END "
-        "FROM team_messages WHERE team_id = ?1"
-        " AND (?2 IS NULL OR id IN (SELECT value FROM json_each(?2))) ORDER BY created_at, id";
-    static const char for_programs[] =
-        "SELECT id, team_id, created_at, sender, recipient, content, summary, read_by, session_id,"
-        " from_op FROM team_messages WHERE team_id = ?1 AND ?3 IS NOT NULL"
-        " AND (?2 IS NULL OR id IN (SELECT value FROM json_each(?2))) ORDER BY created_at, id";
     const annal_value params[] = {string_value(team),
                                   ids == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
                                               : text_value(*ids),
@@ -277,11 +265,11 @@ static int print_messages(struct verb_call *call, const char *team, const annal_
     struct rows rows = {.format = OUT_JSONL};
     *out_count = 0;
     if (!call->args->json)
-        return verbs_team_rows(call, for_people, params, 3, print_message, out_count);
+        return verbs_team_rows(call, annal__sql_team_messages, params, 3, print_message, out_count);
     annal_error err = {0};
     const annal_sql_options options = {.params = params, .param_count = 3, .columns = rows_columns};
-    annal_status status =
-        annal_sql(call->index, annal_slice_of(for_programs), &options, rows_row, &rows, &err);
+    annal_status status = annal_sql(call->index, annal_slice_of(annal__sql_team_messages_json),
+                                    &options, rows_row, &rows, &err);
     rows_done(&rows);
     return status < 0 ? fail_error(&err) : 0;
 }
@@ -293,14 +281,8 @@ static int print_messages(struct verb_call *call, const char *team, const annal_
 static int select_unread(struct verb_call *call, const char *team, const char *member,
                          struct buf *out_ids)
 {
-    static const char sql[] =
-        "SELECT json_group_array(id) FROM (SELECT m.id FROM team_messages m "
-        "WHERE m.team_id = ?1 AND (?2 IS NULL OR (m.sender <> ?2"
-        " AND (m.recipient = 'all' OR instr(',' || m.recipient || ',', ',' || ?2 || ','))"
-        " AND NOT EXISTS (SELECT 1 FROM x_team_reads r WHERE r.message_id = m.id"
-        "                 AND r.member = ?2))) ORDER BY m.created_at, m.id)";
     const annal_value params[] = {string_value(team), string_value(member)};
-    return verbs_team_rows(call, sql, params, 2, keep_value, out_ids);
+    return verbs_team_rows(call, annal__sql_team_unread, params, 2, keep_value, out_ids);
 }
 
 /*
@@ -364,15 +346,6 @@ static int run_inbox(const struct args *args)
 
 /* ---- members ---- */
 
-static const char member_rows[] =
-    "SELECT m.value AS member,"
-    " (SELECT count(*) FROM team_messages g WHERE g.team_id = t.id AND g.sender = m.value) AS sent,"
-    " (SELECT count(*) FROM team_messages g WHERE g.team_id = t.id AND g.sender <> m.value"
-    "  AND (g.recipient = 'all' OR instr(',' || g.recipient || ',', ',' || m.value || ','))"
-    "  AND NOT EXISTS (SELECT 1 FROM x_team_reads r"
-    "                  WHERE r.message_id = g.id AND r.member = m.value)) AS unread "
-    "FROM teams t, json_each(t.members) m WHERE t.id = ?1 ORDER BY m.key";
-
 /* Print the rows of a SELECT whose parameter ?1 is the team. Returns 0 or an exit status. */
 static int print_rows(struct verb_call *call, const char *team, const char *sql)
 {
@@ -399,19 +372,11 @@ static int run_members(const struct args *args)
     if (exit_status == 0 && changes && args->json)
         verb_print(&call);
     else if (exit_status == 0)
-        exit_status = print_rows(&call, team, member_rows);
+        exit_status = print_rows(&call, team, annal__sql_team_members);
     return verb_close(&call, exit_status);
 }
 
 /* ---- show, timeline ---- */
-
-static const char show_row[] =
-    "SELECT id, name, status, member_count, members, node_metadata,"
-    " strftime('%Y-%m-%dT%H:%M:%SZ', created_at, 'unixepoch') AS created,"
-    " strftime('%Y-%m-%dT%H:%M:%SZ', updated_at, 'unixepoch') AS updated,"
-    " (SELECT json_group_array(session_id) FROM (SELECT session_id FROM team_sessions s"
-    "  WHERE s.team_id = t.id ORDER BY first_at, session_id)) AS sessions "
-    "FROM teams t WHERE id = ?1";
 
 static int run_show(const struct args *args)
 {
@@ -423,29 +388,16 @@ static int run_show(const struct args *args)
         exit_status = verbs_team_find(&call, args_get(args, "TEAM"), team);
     const annal_value param = string_value(team);
     if (exit_status == 0 && args->json)
-        exit_status = print_rows(&call, team, show_row);
+        exit_status = print_rows(&call, team, annal__sql_team_show);
     else if (exit_status == 0)
-        exit_status = verbs_team_rows(&call, show_row, &param, 1, rows_print_lines, NULL);
+        exit_status =
+            verbs_team_rows(&call, annal__sql_team_show, &param, 1, rows_print_lines, NULL);
     if (exit_status == 0 && !args->json)
         printf("\n");
     if (exit_status == 0)
         exit_status = print_messages(&call, team, NULL, args_has(args, "full"), &count);
     return verb_close(&call, exit_status);
 }
-
-/* SELECT of the events in order of time; events with the same time are sorted by session and
- * seq. */
-static const char timeline_rows[] =
-    "WITH told(session) AS (SELECT 'team_' || ?1 UNION"
-    " SELECT session_id FROM team_messages WHERE team_id = ?1 AND session_id IS NOT NULL) "
-    "SELECT e.timestamp, e.session_id, e.seq, e.type,"
-    " COALESCE(e.data ->> '$.sender', e.data ->> '$.role', e.data ->> '$.member') AS who,"
-    " substr(COALESCE(e.data ->> '$.summary', e.data ->> '$.content', e.data ->> '$.name',"
-    "  e.data ->> '$.to', ''), 1, 200) AS what "
-    "FROM told CROSS JOIN events e ON e.session_id = told.session "
-    "WHERE e.type GLOB 'team.*' OR e.type GLOB 'message.*' OR e.type GLOB 'session.*'"
-    " OR e.type = 'run.transition' "
-    "ORDER BY e.timestamp, e.session_id, e.seq";
 
 static int run_timeline(const struct args *args)
 {
@@ -455,7 +407,7 @@ static int run_timeline(const struct args *args)
     if (exit_status == 0)
         exit_status = verbs_team_find(&call, args_get(args, "TEAM"), team);
     if (exit_status == 0)
-        exit_status = print_rows(&call, team, timeline_rows);
+        exit_status = print_rows(&call, team, annal__sql_team_timeline);
     return verb_close(&call, exit_status);
 }
 

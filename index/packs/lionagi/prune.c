@@ -37,98 +37,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The SELECT of old sessions without the pack lionagi. ?1 keep_n, ?2 the cutoff as text. */
-static const char core_candidates[] =
-    "WITH created AS (SELECT DISTINCT session_id FROM event_index "
-    "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"
-    " ranked AS (SELECT s.id, s.last_activity_at AS at,"
-    "  ROW_NUMBER() OVER (ORDER BY s.last_activity_at DESC, s.id) AS n"
-    "  FROM main.sessions s JOIN created c ON c.session_id = s.id)"
-    "SELECT id, 0, 0, 0, '[]', '[]', 0, '' FROM ranked"
-    " WHERE n > ?1 AND at < ?2 AND id <> '_state' AND ?3 IS NOT NULL AND ?4 + ?5 IS NOT NULL "
-    "ORDER BY id";
-
-/*
- * SQL with which the SELECTs in a store with the pack lionagi begin: the table old, of old
- * sessions. ?1 keep_n, ?3 the cutoff in seconds, ?4 whether progressions are deleted too, ?5
- * whether journals are deleted too.
- */
-#define STATE_OLD                                                                                  \
-    "WITH created AS (SELECT DISTINCT session_id FROM main.event_index "                           \
-    "  WHERE type IN ('session.created', 'session.imported', 'session_start')),"                   \
-    " ranked AS (SELECT s.id, s.updated_at AS at,"                                                 \
-    "  ROW_NUMBER() OVER (ORDER BY s.updated_at DESC, s.id) AS n"                                  \
-    "  FROM state.sessions s JOIN created c ON c.session_id = s.id),"                              \
-    " old AS (SELECT id FROM ranked"                                                               \
-    "  WHERE n > ?1 AND at < ?3 AND id <> '_state' AND ?2 IS NOT NULL)"
-
-/*
- * The SELECT of old sessions that messages of a team refer to, each with the id of one such team.
- */
-static const char state_linked[] =
-    STATE_OLD "SELECT id, (SELECT min(team_id) FROM state.team_messages WHERE session_id = old.id)"
-              " AS team FROM old WHERE team IS NOT NULL AND ?4 + ?5 IS NOT NULL ORDER BY id";
-
-/* The SELECT of the sessions to prune, in two parts; between them is teams_need, a condition that
- * excludes the sessions to which messages of a team refer. */
-static const char state_begin[] =
-    STATE_OLD ", candidates AS MATERIALIZED (SELECT id FROM old WHERE true";
-static const char state_rest[] =
-    "),"
-    " alive AS MATERIALIZED (SELECT id FROM state.sessions"
-    "  WHERE id NOT IN (SELECT id FROM candidates)),"
-    " dropped AS MATERIALIZED (SELECT p.id, p.session_id FROM state.progressions p"
-    "  WHERE ?4 AND p.session_id IN (SELECT id FROM candidates)"
-    "   AND p.id NOT IN (SELECT progression_id FROM state.sessions WHERE id IN"
-    "         (SELECT id FROM alive) AND progression_id IS NOT NULL)"
-    "   AND p.id NOT IN (SELECT progression_id FROM state.branches WHERE session_id IN"
-    "         (SELECT id FROM alive) AND progression_id IS NOT NULL)),"
-    " needed AS MATERIALIZED (SELECT message_id AS id FROM state.progression_items"
-    "   WHERE progression_id NOT IN (SELECT id FROM dropped)"
-    "  UNION SELECT first_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
-    "  UNION SELECT last_msg_id FROM state.sessions WHERE id IN (SELECT id FROM alive)"
-    "  UNION SELECT system_msg_id FROM state.branches WHERE session_id IN (SELECT id FROM alive)),"
-    " owned AS MATERIALIZED (SELECT m.id, m.session_id,"
-    "   m.id IN (SELECT id FROM needed WHERE id IS NOT NULL) AS stays"
-    "  FROM state.messages m WHERE m.session_id IN (SELECT id FROM candidates)),"
-    " pointed AS (SELECT s.id AS source, s.progression_id AS progression,"
-    "    s.first_msg_id AS first, s.last_msg_id AS last FROM state.sessions s"
-    "  UNION ALL SELECT b.session_id, b.progression_id, b.system_msg_id, NULL"
-    "   FROM state.branches b),"
-    " named AS MATERIALIZED (SELECT o.session_id AS owner, o.id AS message, p.session_id AS source"
-    "   FROM owned o JOIN state.progression_items i ON ?5 AND i.message_id = o.id"
-    "    JOIN state.progressions p ON p.id = i.progression_id"
-    "   WHERE p.session_id <> o.session_id AND p.id NOT IN (SELECT id FROM dropped)"
-    "  UNION SELECT p.session_id, NULL, t.source FROM pointed t"
-    "    JOIN state.progressions p ON ?5 AND p.id = t.progression"
-    "   WHERE t.source IN (SELECT id FROM alive) AND p.session_id IN (SELECT id FROM candidates)"
-    "  UNION SELECT m.session_id, m.id, t.source FROM pointed t"
-    "    JOIN state.messages m ON ?5 AND m.id IN (t.first, t.last)"
-    "   WHERE t.source IN (SELECT id FROM alive) AND m.session_id IN (SELECT id FROM candidates)),"
-    " kept(id, message, source) AS (SELECT owner, message, source FROM named"
-    "   WHERE source NOT IN (SELECT id FROM candidates)"
-    "  UNION SELECT n.owner, n.message, n.source FROM kept k JOIN named n ON n.source = k.id),"
-    " stay AS MATERIALIZED (SELECT id, count(DISTINCT message) AS n, min(source) AS source"
-    "   FROM kept GROUP BY id) "
-    "SELECT v.id, COALESCE(b.n, 0),"
-    " CASE WHEN ?5 AND s.id IS NULL THEN (SELECT count(*) FROM state.progressions"
-    "  WHERE session_id = v.id) ELSE COALESCE(d.n, 0) END,"
-    " CASE WHEN ?5 AND s.id IS NULL THEN COALESCE(m.total, 0) ELSE COALESCE(m.n, 0) END,"
-    " COALESCE(k.ids, '[]'), COALESCE(m.ids, '[]'), COALESCE(s.n, 0), COALESCE(s.source, '')"
-    " FROM candidates v LEFT JOIN stay s ON s.id = v.id "
-    "LEFT JOIN (SELECT session_id, count(*) AS n FROM state.branches GROUP BY session_id) b"
-    " ON b.session_id = v.id "
-    "LEFT JOIN (SELECT session_id, count(*) AS n FROM dropped GROUP BY session_id) d"
-    " ON d.session_id = v.id "
-    "LEFT JOIN (SELECT session_id, json_group_array(id) AS ids FROM state.progressions"
-    "  WHERE ?4 AND id NOT IN (SELECT id FROM dropped) GROUP BY session_id) k"
-    " ON k.session_id = v.id "
-    "LEFT JOIN (SELECT session_id, sum(NOT stays) AS n, count(*) AS total,"
-    "  json_group_array(id) FILTER (WHERE stays = ?4) AS ids FROM owned GROUP BY session_id) m"
-    " ON m.session_id = v.id ORDER BY v.id";
-
-static const char teams_need[] =
-    " AND id NOT IN (SELECT session_id FROM state.team_messages WHERE session_id IS NOT NULL)";
+extern const char annal__sql_prune_core[], annal__sql_prune_linked[], annal__sql_prune_sessions[],
+    annal__sql_prune_sessions_teams[]; /* prune/ */
 
 /*
  * The number of columns of a session to prune: its id; the numbers of branches, progressions and
@@ -239,7 +149,6 @@ static annal_status choose(struct prune *prune, annal_error *err)
         {.kind = ANNAL_VALUE_INTEGER, .integer = options->orphan_progressions ? 1 : 0},
         {.kind = ANNAL_VALUE_INTEGER, .integer = options->delete_journals ? 1 : 0}};
     const annal_sql_options asked = {.params = params, .param_count = 5};
-    struct buf sql = {0};
     annal_status status =
         ask(prune,
             ANNAL_SLICE("SELECT name FROM pragma_table_list WHERE schema = 'state' AND name "
@@ -250,18 +159,14 @@ static annal_status choose(struct prune *prune, annal_error *err)
     if (status < 0)
         return status;
     if (!prune->has_state)
-        return ask(prune, annal_slice_of(core_candidates), asked, note_candidate, err);
+        return ask(prune, annal_slice_of(annal__sql_prune_core), asked, note_candidate, err);
     if (prune->has_teams)
-        status = ask(prune, annal_slice_of(state_linked), asked, note_linked, err);
-    if (status < 0)
-        return status;
-    if (annal__buf_printf(&sql, "%s%s%s", state_begin, prune->has_teams ? teams_need : "",
-                          state_rest) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "choose the sessions to prune: out of memory");
-    else
-        status = ask(prune, annal__buf_slice(&sql), asked, note_candidate, err);
-    annal__buf_done(&sql);
-    return status;
+        status = ask(prune, annal_slice_of(annal__sql_prune_linked), asked, note_linked, err);
+    return status < 0 ? status
+                      : ask(prune,
+                            annal_slice_of(prune->has_teams ? annal__sql_prune_sessions_teams
+                                                            : annal__sql_prune_sessions),
+                            asked, note_candidate, err);
 }
 
 /* ---- The event ---- */
