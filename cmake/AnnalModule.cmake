@@ -16,6 +16,11 @@ if(ANNAL_SANITIZE)
     target_compile_options(annal_flags INTERFACE
         -fsanitize=${ANNAL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(annal_flags INTERFACE -fsanitize=${ANNAL_SANITIZE})
+    # The data of UndefinedBehaviorSanitizer is 12 MB of pointers, which a program at no fixed address relocates at
+    # each start: 10 ms and 3,000 page faults.
+    if(NOT ANNAL_SANITIZE MATCHES thread)
+        target_link_options(annal_flags INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
+    endif()
 endif()
 option(ANNAL_FUZZ "Build the fuzzers with libFuzzer (clang)" OFF)
 if(ANNAL_FUZZ)
