@@ -209,7 +209,7 @@ START_TEST(any_call_of_the_index_may_fail)
 {
     static const struct scene scene = {.name = "index",
                                        .sources = EVERYTHING,
-                                       .runs = 6,
+                                       .runs = 4,
                                        .build = build_store,
                                        .live = live_index,
                                        .prove = prove_index};
@@ -263,7 +263,7 @@ START_TEST(any_call_of_a_search_may_fail)
 {
     static const struct scene scene = {.name = "search",
                                        .sources = 1u << FROM_HEAP | 1u << FROM_SQLITE_HEAP,
-                                       .runs = 40,
+                                       .runs = 16,
                                        .build = build_store,
                                        .live = live_search};
     fail_everywhere(&scene);
@@ -376,7 +376,7 @@ START_TEST(any_call_of_packs_may_fail)
 {
     static const struct scene scene = {.name = "packs",
                                        .sources = EVERYTHING,
-                                       .runs = 6,
+                                       .runs = 4,
                                        .build = build_packs,
                                        .live = live_packs,
                                        .prove = prove_packs};
@@ -423,7 +423,7 @@ START_TEST(any_call_of_guarded_appends_may_fail)
 {
     static const struct scene scene = {.name = "guards",
                                        .sources = EVERYTHING,
-                                       .runs = 6,
+                                       .runs = 4,
                                        .build = build_guards,
                                        .live = live_guards,
                                        .prove = prove_packs};

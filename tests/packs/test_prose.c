@@ -845,7 +845,7 @@ static void some_event(struct random *random)
 START_TEST(the_tables_equal_a_rebuild_after_any_writes_of_users_and_events)
 {
     struct random random = random_init(20260116);
-    for (unsigned round = 0; round < full_or(60, 20); round++) {
+    for (unsigned round = 0; round < full_or(60, 12); round++) {
         struct text sql = {0};
         text_add(&sql, "", 0);
         for (uint64_t i = random_below(&random, 4); i > 0; i--)
@@ -936,7 +936,7 @@ START_TEST(a_killed_drain_neither_loses_nor_repeats_rows_of_users)
 {
     struct random random = random_init(20260117);
     unsigned written = 0;
-    for (int i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < full_or(8, 3); i++) {
         int status = 0, said[2];
         char byte;
         packs_reopen(&p); /* releases the session */

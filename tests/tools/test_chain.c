@@ -76,7 +76,7 @@ START_TEST(every_verb_accepts_a_chain_of_a_thousand_forks)
         {"delete", "c1000", "--yes"},
     };
     begin(1000);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i += full_or(1, 2)) {
         cli_run(&cli, NULL, verbs[i]);
         ck_assert_msg(
             cli.exit_status == 0 ||
