@@ -43,6 +43,19 @@ export interface Session {
   tree?: Rollup;
 }
 
+/* A star, a name, a tag or a note of the pack annotations: the change that decides it. */
+export interface Noted {
+  seq: number; /* of the change, in the session of notes */
+  changed_at: string;
+  kind: 'star' | 'name' | 'tag' | 'note';
+  event_seq: number; /* 0: the session itself */
+  item: string; /* the tag, or the number of the note */
+  value: string | null; /* null: the change removed it */
+  by: string | null;
+  event_id: string | null;
+  event_hash: string | null;
+}
+
 /* The worst that happened to the logs of a session. */
 export type SourceState = 'deleted' | 'shrank' | 'replaced' | 'returned';
 
@@ -182,6 +195,8 @@ export interface Source {
   usage(id: string, from: number): Promise<Table>;
   events(id: string, from: number, to: number): Promise<Event[]>;
   state(id: string, seq: number, signal?: AbortSignal): Promise<State>;
+  /* What people noted, the newest first, and the last change, which can be undone. */
+  noted(id: string): Promise<{ things: Noted[]; last: Noted | null }>;
 }
 
 export class ApiError extends Error {
@@ -203,6 +218,8 @@ const path = (id: string): string => `/sessions/${encodeURIComponent(id)}`;
 
 /* The maximum number of events per answer. */
 const MOST_EVENTS = 500;
+
+const MOST_NOTED = 5000;
 
 /* The maximum number of rows per table of a state, counted from the end. */
 const MOST_ROWS = 120;
@@ -407,15 +424,29 @@ export class Server implements Source {
     return this.post(`${path(id)}/fork`, { at, name });
   }
 
-  note(id: string, type: string, data: object): Promise<Response> {
-    const body = JSON.stringify({ type, data });
-    return this.request(`${path(`notes_${id}`)}/events`, { method: 'POST', body });
+  /* Append a change to the notes on a session, or on one of its events. */
+  async note(id: string, type: string, data: object, seq: number): Promise<void> {
+    const about = seq && Promise.all([this.events(id, seq, seq), this.proof(id, seq)]);
+    const subject = about && (([[event], { hash }]) => ({ event_seq: seq, event_id: event?.id, event_hash: hash }))(await about);
+    const body = JSON.stringify({ type, data: { ...data, ...(subject || {}) } });
+    await this.request(`${path(`notes_${id}`)}/events`, { method: 'POST', body });
   }
 
-  notes(id: string): Promise<Table> {
-    const sql = `SELECT note, event_seq, text, by, written_at FROM annotations.notes
-      WHERE session_id = '${id.replaceAll("'", "''")}' ORDER BY note DESC`;
-    return this.sql(sql, 200);
+  async noted(id: string): Promise<{ things: Noted[]; last: Noted | null }> {
+    const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+    const columns = 'seq, changed_at, kind, event_seq, item, value, by, event_id, event_hash';
+    const of = `WHERE session_id = ${quoted(id)}`;
+    /* Without a note the tables may not exist. */
+    const some = await this.sql(`SELECT 1 FROM events WHERE session_id = ${quoted(`notes_${id}`)} LIMIT 1`, 1);
+    if (!some.rows.length) return { things: [], last: null };
+    const table = await this.sql(
+      `SELECT 0 AS holds, ${columns} FROM (SELECT * FROM annotations.note_changes ${of} AND undone IS NULL
+         ORDER BY seq DESC LIMIT 1)
+       UNION ALL SELECT 1, ${columns} FROM annotations.note_things ${of} ORDER BY 1, 2 DESC`,
+      MOST_NOTED,
+    );
+    const rows = objects<any>(table);
+    return { things: rows.filter((row) => row.holds), last: rows.find((row) => !row.holds) ?? null };
   }
 
   async share(id: string, arrived: (bytes: number) => void): Promise<Blob> {

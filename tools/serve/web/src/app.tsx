@@ -49,6 +49,9 @@ const KEYS: [string, [string, string][]][] = [
       ['t  e', 'timeline; all events'],
       ['r  R', 'prompts and answers; runs of calls folded'],
       ['1 to 5', 'overview, state, usage, event, failures'],
+      ['*  #  m', 'star, tag, name of the session'],
+      ['n  N', 'note on the session, on the event'],
+      ['z', 'undo the last of these'],
     ],
   ],
 ];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a session as a conversation; only visible rows are in the document. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Event } from './api';
+import type { Event, Noted } from './api';
 import * as format from './format';
+import { Marks } from './notes';
 import { keepView, keptView, link } from './route';
 import { Blocks, blocksOf, errorText, Fold, isContext, preview, splitContext, textOf, type Block } from './message';
 import { takenBack, upTo, type Model } from './model';
@@ -391,6 +392,17 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
   });
 
   const position = (seq: number): number => Math.max(0, upTo(seqs, seq) - 1);
+  /* What is noted on events, by the seq of the row that shows them. */
+  const marks = useMemo(() => {
+    const found = new Map<number, Noted[]>();
+    for (const thing of model.things) {
+      if (!thing.event_seq || thing.event_seq > at || !seqs.length) continue;
+      const shownIn = (rows && model.callOfResult.get(thing.event_seq)?.seq) ?? thing.event_seq;
+      const row = model.seq[indexOf(position(shownIn))]!;
+      found.set(row, [thing, ...(found.get(row) ?? [])]);
+    }
+    return found;
+  }, [model, model.noted, model.shape, view, at]);
   /*
    * The row that is to be in the middle, or `top` below the upper edge, until the user scrolls. The rows above it grow
    * when their events arrive, so its place is corrected after each drawing.
@@ -592,6 +604,7 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
                   ) : (
                     <Item model={model} index={index} at={at} opened={opened} redraw={redraw} all={all} />
                   )}
+                  {marks.has(seq) && <Marks things={marks.get(seq)!} choose={choose} />}
                 </div>
               </div>
             );

@@ -12,7 +12,7 @@
  * (4) A call that began a sub-agent is linked to it by the id in the call's result, else by the prompt that equals the
  *     first message of the child. If neither names one child, the call has no link.
  */
-import { objects, type Event, type Session, type Source, type Table } from './api';
+import { objects, type Event, type Noted, type Session, type Source, type Table } from './api';
 import { blocksOf, splitContext } from './message';
 
 export interface Call {
@@ -249,11 +249,25 @@ export class Model {
     public session: Session,
   ) {}
 
-  noted = 0; /* how often what people note was read again */
+  /* What people noted, the newest first, and the last change. */
+  things: Noted[] = [];
+  lastChange: Noted | null = null;
+  noted = 0; /* how often it was read */
+  private notedAsked = 0;
 
   async readNoted(): Promise<void> {
-    const { name, starred, tags, notes } = await this.source.session(this.id);
-    this.session = { ...this.session, name, starred, tags, notes };
+    const n = ++this.notedAsked;
+    const { things, last } = await this.source.noted(this.id);
+    if (n !== this.notedAsked) return;
+    const all = (kind: Noted['kind']) => things.filter((thing) => thing.kind === kind);
+    [this.things, this.lastChange] = [things, last];
+    this.session = {
+      ...this.session,
+      name: all('name')[0]?.value ?? null,
+      starred: all('star').some((thing) => !thing.event_seq) ? 1 : 0,
+      tags: [...new Set(all('tag').map((thing) => thing.item))].sort().join(' '),
+      notes: all('note').length,
+    };
     this.noted++;
     this.changed();
   }
@@ -302,7 +316,10 @@ export class Model {
     this.again = false;
     const from = this.last + 1;
     const first = this.seq.length === 0;
-    if (first) this.event(1); /* the beginning is displayed first */
+    if (first) {
+      this.event(1); /* the beginning is displayed first */
+      void this.readNoted().catch(() => {});
+    }
     const ask = () => ({
       tools: this.source.tools(this.id, from),
       turns: this.source.turns(this.id),

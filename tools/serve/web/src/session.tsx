@@ -10,7 +10,7 @@ import * as format from './format';
 import { blocksOf, preview, splitContext } from './message';
 import { isComputed, Model, takenBack, upTo, type Numbers, type Turn } from './model';
 import { Controls, prompted, prompts, SPEEDS, steps, usePlay } from './replay';
-import { Notes, Noting, titleOf } from './notes';
+import { EventNotes, Notes, Noting, titleOf } from './notes';
 import { link, numberIn, parse, replace, type Route } from './route';
 import { StatePanel } from './state';
 import { Timeline } from './timeline';
@@ -88,7 +88,10 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
             for (const event of events) if (event.session_id === id) current?.append(event);
             if (events.some((event) => event.session_id === `notes_${id}`)) void current?.readNoted().catch(() => {});
           },
-          () => void current?.load(),
+          () => {
+            void current?.load();
+            if (current?.noted) void current.readNoted().catch(() => {});
+          },
         ),
       );
     return () => {
@@ -308,6 +311,7 @@ function Prompts({
             const place = places[index]!;
             const used = model.used(Math.min(seq, next - 1)).tokens - model.used(turn.seq).tokens;
             const text = promptOf(model, turn, place);
+            const notes = model.things.filter((thing) => thing.event_seq >= turn.seq && thing.event_seq < next).length;
             return (
               <li
                 key={key}
@@ -322,6 +326,7 @@ function Prompts({
                     {format.clock(turn.began)}
                     {used > 0 && ` · ${format.compact(used)} tokens`}
                     {turn.status === 'failed' && turn.end <= seq && ' · failed'}
+                    {notes > 0 && ` · ✎ ${format.count(notes)} noted`}
                     {seq >= model.last && takenBack(turn) && ` · ${takenBack(turn)}`}
                   </span>
                 </button>
@@ -511,12 +516,16 @@ function EventPanel({
   at,
   choose,
   select,
+  writing,
+  written,
 }: {
   model: Model;
   seq: number | null;
   at: number;
   choose: (seq: number) => void;
   select: (seq: number) => void;
+  writing: boolean; /* a note on this event was asked for */
+  written: () => void;
 }) {
   const { server } = useApp();
   const shown = seq ?? (at === Infinity ? null : at);
@@ -559,6 +568,12 @@ function EventPanel({
           </Copy>
         )}
       </p>
+      {server && (
+        <div class="session-facts noted-facts">
+          <Noting key={shown} model={model} seq={shown} asked={writing} end={written} />
+        </div>
+      )}
+      <EventNotes model={model} event={event} hash={p?.hash} />
       {p?.proved !== undefined && (
         <p class={p.proved === false ? 'proof bad-text' : 'proof'}>
           {p.proved === false
@@ -580,6 +595,7 @@ export function SessionPage({ route }: { route: Route }) {
   const [speed, setSpeed] = useStored('speed', '10');
   const [lanes, setLanes] = useStored('lanes', innerWidth > 700 ? '1' : '0');
   const selected = numberIn(query, 'event');
+  const [writing, setWriting] = useState(false);
   const [reading, setReading] = useState<number | null>(null);
   const handle = useRef<ConversationHandle | null>(null);
   const given = numberIn(query, 'at') ?? Infinity;
@@ -666,6 +682,12 @@ export function SessionPage({ route }: { route: Route }) {
     '-': () => setSpeed(String(SPEEDS[Math.max(0, SPEEDS.indexOf(Number(speed)) - 1)])),
     t: () => setLanes(lanes === '1' ? '0' : '1'),
     e: () => setView(view === 'all' ? '' : 'all'),
+    N: () => {
+      if (!model?.ready) return;
+      const moment = at === Infinity ? (reading ?? model.last) : at;
+      look((tab === 'event' ? selected : null) ?? moment);
+      setWriting(true);
+    },
     r: () => setView(view === 'talk' ? '' : 'talk'),
     R: () => setView(view === 'runs' ? '' : 'runs'),
     1: () => set({ tab: 'overview' }),
@@ -675,6 +697,7 @@ export function SessionPage({ route }: { route: Route }) {
     5: () => set({ tab: 'failures' }),
   });
 
+  const look = (seq: number) => set({ tab: 'event', event: seq });
   if (error)
     return (
       <main class="session">
@@ -684,9 +707,6 @@ export function SessionPage({ route }: { route: Route }) {
   if (!model) return <main class="session" aria-busy="true" />;
   /* On a phone the panel is shown only on request. */
   const show = (name: string) => set({ tab: narrow.matches && query.get('tab') === name ? undefined : name });
-  const look = (seq: number) => {
-    set({ tab: 'event', event: seq });
-  };
   return (
     <main class={query.has('tab') ? 'session at-panel' : 'session'}>
       <Header model={model} at={at} view={view} setView={setView} />
@@ -746,7 +766,15 @@ export function SessionPage({ route }: { route: Route }) {
               <FailuresPanel model={model} at={at} see={(seq) => handle.current?.see(seq)} />
             )}
             {model.ready && tab === 'event' && (
-              <EventPanel model={model} seq={selected} at={at} choose={choose} select={(seq) => set({ event: seq })} />
+              <EventPanel
+                model={model}
+                seq={selected}
+                at={at}
+                choose={choose}
+                select={(seq) => set({ event: seq })}
+                writing={writing}
+                written={() => setWriting(false)}
+              />
             )}
           </div>
         </aside>

@@ -5,7 +5,7 @@ import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
 import { ImportProgress, NoSessions, useImport, Watching } from './found';
 import { FRESH_MS, isComputed } from './model';
-import { Star, Tags, titleOf } from './notes';
+import { Star, Tags, tagsOf, titleOf } from './notes';
 import { go, keepView, keptView, link, replace, type Route } from './route';
 import { Agent, Ago, Empty, Failure, Icon, LogMark, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
 import { useVirtual } from './virtual';
@@ -197,7 +197,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
             >
               {titleOf(s)}
             </a>
-            <Tags session={s} />
+            <Tags tags={tagsOf(s)} />
             {!!s.notes && <span class="tag">{format.plural(s.notes, 'note')}</span>}
             {s.fork_session_id && <span class="tag">fork at {format.count(s.fork_seq)}</span>}
             {fresh > 0 && <span class="tag new">{format.count(fresh)} new</span>}

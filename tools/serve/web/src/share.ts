@@ -10,6 +10,7 @@
 import {
   objects,
   type Event,
+  type Noted,
   type Outline,
   type Session,
   type Source,
@@ -112,6 +113,10 @@ export class SharedFile implements Source {
       (element) => Number(element.dataset.to) >= from && Number(element.dataset.from) <= to,
     );
     return wanted.flatMap((element) => this.block(element)).filter((event) => event.seq >= from && event.seq <= to);
+  }
+
+  async noted(): Promise<{ things: Noted[]; last: Noted | null }> {
+    return { things: [], last: null };
   }
 
   async state(id: string, seq: number): Promise<State> {

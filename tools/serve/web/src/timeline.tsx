@@ -220,7 +220,7 @@ export function Timeline({ model, at, reading, choose, lanesOpen }: Props) {
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     drawMoment(context, layers.current!, colors(box.current!));
-  }, [width, height, model.shape, view.from, view.to, cursor, reading, drag, lanes, theme]);
+  }, [width, height, model.shape, model.noted, view.from, view.to, cursor, reading, drag, lanes, theme]);
 
   function drawMoment(
     c: CanvasRenderingContext2D,
@@ -251,6 +251,16 @@ export function Timeline({ model, at, reading, choose, lanesOpen }: Props) {
     if (drag?.kind === 'zoom') {
       c.fillStyle = color('select');
       c.fillRect(Math.min(x(drag.from), x(drag.to)), SLIDER, Math.abs(x(drag.to) - x(drag.from)), height - SLIDER);
+    }
+    for (const { event_seq } of model.things) {
+      if (!event_seq || event_seq > at) continue;
+      const noted = x(model.axis[Math.max(0, model.index(event_seq))] ?? 0);
+      c.fillStyle = color('accent');
+      c.beginPath();
+      c.moveTo(noted - 4, 0);
+      c.lineTo(noted + 4, 0);
+      c.lineTo(noted, 7);
+      c.fill();
     }
     if (reading !== null) {
       c.fillStyle = color('dim');

@@ -608,7 +608,7 @@ test('a star, a name, a tag and a note are events, and the list is limited by th
   await page.waitForSelector('.noted-facts [aria-pressed=true]');
   const add = async (kind, text) => {
     await page.click(`.noted-facts button:text-is("${kind}")`);
-    await page.fill('.noting input', text);
+    await page.fill('.noting :is(input, textarea)', text);
     await page.keyboard.press('Enter');
   };
   await add('name', `tides ${HARM.slice(0, 40)}`);
@@ -634,6 +634,56 @@ test('a star, a name, a tag and a note are events, and the list is limited by th
   for (const type of ['named', 'unstarred'])
     store.append(`notes_${TIDES}`, [{ type: `note.${type}`, data: type === 'named' ? { name: null } : {} }]);
   assert.deepEqual((await server.get(`/sessions/${TIDES}`)).starred, 0);
+  quiet(page);
+  await page.close();
+});
+
+test('an event has notes, by keys, and the last change is undone, also after a reload', async () => {
+  const page = await session('?at=20');
+  await page.keyboard.press('N'); /* on the event of the moment, a failed result */
+  await page.waitForSelector('.event .noting textarea');
+  await page.keyboard.type('the **wrong** file');
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.type('again');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.event .note strong >> text=wrong');
+  await page.waitForSelector('.item[data-seq="16"] .marks >> text=✎ the **wrong** file'); /* the row of the call */
+  const said = () => store.run('query', `notes_${TIDES}`, '--json').trim().split('\n').map((line) => JSON.parse(line)).at(-1);
+  const { hash } = await server.get(`/sessions/${TIDES}/events/20/proof`);
+  const [event] = (await server.get(`/sessions/${TIDES}/events?from=20&to=20`)).events;
+  assert.deepEqual(said().data, { text: 'the **wrong** file\nagain', event_seq: 20, event_id: event.id ?? undefined, event_hash: hash });
+  await page.click('.event .note >> text=edit');
+  await page.fill('.event .note textarea', 'the right file');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.event .note >> text=the right file');
+  await page.click('.event .noted-facts >> text=☆');
+  await page.waitForSelector('.item[data-seq="16"] .marks .star');
+  await page.keyboard.press('1');
+  await page.waitForSelector('.notes .note >> text=event 20');
+  await page.waitForSelector('.prompts >> text=✎ 2 noted');
+  await page.keyboard.press('ArrowLeft'); /* before the event nothing is noted on it */
+  await page.waitForSelector('.item .marks', { state: 'detached' });
+  await page.keyboard.press('End');
+  await page.reload();
+  await page.waitForSelector('.noted-facts [title="Undo: a star was given, on event 20 (z)"]');
+  await page.keyboard.press('z');
+  await page.waitForSelector('.noted-facts [title="Undo: a note was changed, on event 20 (z)"]');
+  assert.equal(said().type, 'note.undone');
+  await page.keyboard.press('z');
+  await page.waitForSelector('.notes .note strong >> text=wrong');
+  await page.click('.notes .note >> text=remove');
+  await page.waitForSelector('.noted-facts [title="Undo: a note was removed, on event 20 (z)"]');
+  await page.click('.noted-facts >> text=undo');
+  await page.waitForSelector('.notes .note strong >> text=wrong');
+  for (const key of ['*', '#']) await page.keyboard.press(key);
+  await page.waitForSelector('.session-title .noting input');
+  await page.keyboard.type('ebb');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.session-title .tag >> text=ebb');
+  await page.waitForSelector('.session-title [aria-pressed=true]');
+  await page.keyboard.press('z');
+  await page.waitForSelector('.session-title .tag >> text=ebb', { state: 'detached' });
+  await page.waitForSelector('.session-title [role=status] >> text=Undone: the tag ebb');
   quiet(page);
   await page.close();
 });
