@@ -6,6 +6,7 @@
 #include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "journal/base/json_halves.h"
+#include "tools/cli/must.h"
 #include "tools/cli/target.h"
 #include "tools/export/duckdb.h"
 
@@ -88,9 +89,7 @@ int parquet_open(const char *path, struct parquet **out)
 {
     /* descriptor of the new file; only closed here, because DuckDB opens the file by its name */
     int fd = -1;
-    struct parquet *parquet = annal__zalloc(sizeof *parquet);
-    if (parquet == NULL)
-        return fail_storage("write the Parquet file '%s': out of memory", path);
+    struct parquet *parquet = must_zalloc(sizeof *parquet);
     int exit_status = duckdb_load();
     if (exit_status != 0)
         goto done;
@@ -150,18 +149,18 @@ static void one_thread(duckdb_init_info info)
 /* ---- Values ---- */
 
 /* Convert a value that is not text to text, for a column of text or of bytes. */
-static annal_status write_text(struct buf *text, const annal_value *value)
+static void write_text(struct buf *text, const annal_value *value)
 {
     char number[REAL_BYTES];
     annal__buf_clear(text);
     if (value->kind == ANNAL_VALUE_BLOB)
-        return annal__hex_append(text, value->bytes);
-    if (value->kind == ANNAL_VALUE_INTEGER)
-        return annal__buf_printf(text, "%" PRId64, value->integer);
-    const char *real = isfinite(value->real) ? table_real_text(number, value->real)
-                       : value->real > 0     ? "Infinity"
-                                             : "-Infinity";
-    return annal__buf_append_slice(text, annal_slice_of(real));
+        must_status(annal__hex_append(text, value->bytes));
+    else if (value->kind == ANNAL_VALUE_INTEGER)
+        must_printf(text, "%" PRId64, value->integer);
+    else
+        must_append_text(text, isfinite(value->real) ? table_real_text(number, value->real)
+                               : value->real > 0     ? "Infinity"
+                                                     : "-Infinity");
 }
 
 static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_vector vector,
@@ -170,14 +169,12 @@ static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_v
     annal_slice bytes = value->bytes;
     bool is_text = parquet->columns[column].type == PARQUET_TEXT;
     if (value->kind != ANNAL_VALUE_TEXT && (value->kind != ANNAL_VALUE_BLOB || is_text)) {
-        if (write_text(&parquet->text, value) < 0)
-            return fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
+        write_text(&parquet->text, value);
         bytes = annal__buf_slice(&parquet->text);
     }
     if (is_text && !annal__json_is_utf8(bytes)) {
         annal__buf_clear(&parquet->text);
-        if (annal__buf_append_slice(&parquet->text, bytes) < 0)
-            return fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
+        must_append_slice(&parquet->text, bytes);
         annal__json_text_mend_halves(parquet->text.ptr, parquet->text.len);
         bytes = annal__buf_slice(&parquet->text);
     }
@@ -254,33 +251,28 @@ static int register_rows(struct parquet *parquet)
                                duckdb.library_version());
 }
 
-static annal_status add_quoted(struct buf *sql, const char *path)
+static void add_quoted(struct buf *sql, const char *path)
 {
-    annal_status status = annal__buf_append(sql, "'", 1);
-    for (const char *c = path; status == ANNAL_OK && *c != '\0'; c++)
-        status = annal__buf_append(sql, *c == '\'' ? "\'\'" : c, *c == '\'' ? 2 : 1);
-    return status == ANNAL_OK ? annal__buf_append(sql, "'", 1) : status;
+    must_append(sql, "'", 1);
+    for (const char *c = path; *c != '\0'; c++)
+        must_append(sql, *c == '\'' ? "\'\'" : c, *c == '\'' ? 2 : 1);
+    must_append(sql, "'", 1);
 }
 
-static annal_status write_copy(struct buf *sql, const char *from, const char *path)
+static void write_copy(struct buf *sql, const char *from, const char *path)
 {
-    annal_status status = annal__buf_printf(sql, "COPY (SELECT * FROM %s) TO ", from);
-    if (status == ANNAL_OK)
-        status = add_quoted(sql, path);
-    if (status == ANNAL_OK)
-        status = annal__buf_printf(sql,
-                                   " (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, "
-                                   "ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES '%s')",
-                                   ROW_GROUP_ROWS, ROW_GROUP_BYTES);
-    return status;
+    must_printf(sql, "COPY (SELECT * FROM %s) TO ", from);
+    add_quoted(sql, path);
+    must_printf(sql,
+                " (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, "
+                "ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES '%s')",
+                ROW_GROUP_ROWS, ROW_GROUP_BYTES);
 }
 
 static int run(struct parquet *parquet, struct buf *sql)
 {
     duckdb_result result = {0};
-    if (annal__buf_cstr(sql) == NULL)
-        return fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
-    bool good = duckdb.query(parquet->connection, sql->ptr, &result) == 0;
+    bool good = duckdb.query(parquet->connection, must_cstr(sql), &result) == 0;
     int exit_status = parquet->exit_status;
     if (!good && exit_status == 0) {
         const char *why = duckdb.result_error(&result);
@@ -299,48 +291,40 @@ static int run(struct parquet *parquet, struct buf *sql)
 static int copy_rows(struct parquet *parquet, const char *from)
 {
     struct buf sql = {0};
-    int exit_status =
-        write_copy(&sql, from, parquet->aside.name) == ANNAL_OK
-            ? run(parquet, &sql)
-            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
+    write_copy(&sql, from, parquet->aside.name);
+    int exit_status = run(parquet, &sql);
     annal__buf_done(&sql);
     return exit_status;
 }
 
-static annal_status write_call(struct buf *out, const char *function, const char *const *paths,
-                               size_t count)
+static void write_call(struct buf *out, const char *function, const char *const *paths,
+                       size_t count)
 {
-    annal_status status = annal__buf_printf(out, "%s([", function);
-    for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
-        status = i > 0 ? annal__buf_append(out, ",", 1) : ANNAL_OK;
-        if (status == ANNAL_OK)
-            status = add_quoted(out, paths[i]);
+    must_printf(out, "%s([", function);
+    for (size_t i = 0; i < count; i++) {
+        must_append(out, ",", i > 0);
+        add_quoted(out, paths[i]);
     }
-    return status;
 }
 
-static annal_status write_files(struct buf *out, const char *const *paths, size_t count)
+static void write_files(struct buf *out, const char *const *paths, size_t count)
 {
-    annal_status status = write_call(out, "read_parquet", paths, count);
-    if (status == ANNAL_OK)
-        status = annal__buf_printf(out, "], hive_partitioning = false)");
-    return status == ANNAL_OK && annal__buf_cstr(out) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+    write_call(out, "read_parquet", paths, count);
+    must_printf(out, "], hive_partitioning = false)");
 }
 
 /* Write a SELECT that calls error() if the files say that they have more rows: a small file may
  * claim very many, and reading them may take hours. */
-static annal_status write_row_limit(struct buf *out, const char *const *paths, size_t count,
-                                    uint64_t rows_max)
+static void write_row_limit(struct buf *out, const char *const *paths, size_t count,
+                            uint64_t rows_max)
 {
-    annal_status status =
-        annal__buf_printf(out,
-                          "SELECT CASE WHEN sum(num_rows) > %" PRIu64
-                          " THEN error('the files have more rows than the manifests of the lake "
-                          "say') END FROM ",
-                          rows_max);
-    if (status == ANNAL_OK)
-        status = write_call(out, "parquet_file_metadata", paths, count);
-    return status == ANNAL_OK ? annal__buf_printf(out, "]); ") : status;
+    must_printf(out,
+                "SELECT CASE WHEN sum(num_rows) > %" PRIu64
+                " THEN error('the files have more rows than the manifests of the lake "
+                "say') END FROM ",
+                rows_max);
+    write_call(out, "parquet_file_metadata", paths, count);
+    must_printf(out, "]); ");
 }
 
 /* Check that the merged file has the same rows as the files `from`, by their number and by the sum
@@ -348,17 +332,12 @@ static annal_status write_row_limit(struct buf *out, const char *const *paths, s
 static int prove_merge(struct parquet *parquet, const char *from)
 {
     struct buf sql = {0}, made = {0};
-    annal_status status = write_files(&made, (const char *const[]){parquet->aside.name}, 1);
-    if (status == ANNAL_OK)
-        status = annal__buf_printf(
-            &sql,
-            "SELECT CASE WHEN (SELECT (count(*), sum(hash(f)::HUGEINT)) FROM %s f) = (SELECT "
-            "(count(*), sum(hash(f)::HUGEINT)) FROM %s f) THEN 1 ELSE error('other rows') END",
-            from, made.ptr);
-    int exit_status =
-        status == ANNAL_OK
-            ? run(parquet, &sql)
-            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
+    write_files(&made, (const char *const[]){parquet->aside.name}, 1);
+    must_printf(&sql,
+                "SELECT CASE WHEN (SELECT (count(*), sum(hash(f)::HUGEINT)) FROM %s f) = (SELECT "
+                "(count(*), sum(hash(f)::HUGEINT)) FROM %s f) THEN 1 ELSE error('other rows') END",
+                from, made.ptr);
+    int exit_status = run(parquet, &sql);
     annal__buf_done(&sql);
     annal__buf_done(&made);
     return exit_status;
@@ -367,10 +346,8 @@ static int prove_merge(struct parquet *parquet, const char *from)
 int parquet_merge(struct parquet *parquet, const char *const *paths, size_t count)
 {
     struct buf from = {0};
-    int exit_status =
-        write_files(&from, paths, count) == ANNAL_OK
-            ? copy_rows(parquet, from.ptr)
-            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
+    write_files(&from, paths, count);
+    int exit_status = copy_rows(parquet, from.ptr);
     if (exit_status == 0)
         exit_status = prove_merge(parquet, from.ptr);
     annal__buf_done(&from);
@@ -381,24 +358,16 @@ int parquet_lines(struct parquet *parquet, const char *const *paths, size_t coun
                   uint64_t rows_max, const char *proof, const char *sql)
 {
     struct buf from = {0}, copy = {0};
-    annal_status status = write_files(&from, paths, count);
+    write_files(&from, paths, count);
     parquet->is_read = true;
-    if (status == ANNAL_OK)
-        status = write_row_limit(&copy, paths, count, rows_max);
-    if (status == ANNAL_OK && proof != NULL)
-        status = annal__buf_printf(&copy, "WITH f AS (SELECT * FROM %s) %s; ", from.ptr, proof);
-    if (status == ANNAL_OK)
-        status =
-            annal__buf_printf(&copy, "COPY (WITH f AS (SELECT * FROM %s) %s) TO ", from.ptr, sql);
-    if (status == ANNAL_OK)
-        status = add_quoted(&copy, parquet->aside.name);
-    if (status == ANNAL_OK)
-        status = annal__buf_printf(&copy, " (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '', "
-                                          "ESCAPE '', USE_TMP_FILE false)");
-    int exit_status =
-        status == ANNAL_OK
-            ? run(parquet, &copy)
-            : fail_storage("write the Parquet file '%s': out of memory", parquet->aside.path);
+    write_row_limit(&copy, paths, count, rows_max);
+    if (proof != NULL)
+        must_printf(&copy, "WITH f AS (SELECT * FROM %s) %s; ", from.ptr, proof);
+    must_printf(&copy, "COPY (WITH f AS (SELECT * FROM %s) %s) TO ", from.ptr, sql);
+    add_quoted(&copy, parquet->aside.name);
+    must_printf(&copy, " (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '', "
+                       "ESCAPE '', USE_TMP_FILE false)");
+    int exit_status = run(parquet, &copy);
     annal__buf_done(&from);
     annal__buf_done(&copy);
     return exit_status == 0 ? target_aside_finish(&parquet->aside) : exit_status;
