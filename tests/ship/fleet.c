@@ -301,7 +301,7 @@ static void make_rows(struct host *host)
     struct ship_rows left;
     if (host->rows_last == 0)
         host->rows_wanted = false;
-    if (ship_postgres.make_rows(host->target, MIN_AGE_MS, &left, &err) < 0) {
+    if (ship_postgres.database->make_rows(host->target, MIN_AGE_MS, &left, &err) < 0) {
         back_off(host, &err);
         return;
     }

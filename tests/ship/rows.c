@@ -256,8 +256,9 @@ static annal_status make_endless(struct ship_target *target, uint32_t min_age_ms
 
 START_TEST(a_shipper_ends_before_the_rows_of_all_batches_are_built)
 {
+    const struct ship_database database = {.make_rows = make_endless};
     const struct ship_kind endless = {
-        .open = open_endless, .close = close_endless, .make_rows = make_endless};
+        .open = open_endless, .close = close_endless, .database = &database};
     const struct ship_options options = {.kind = &endless};
     struct row_maker *maker = NULL;
     ck_assert_int_eq(row_maker_start(&options, &maker, NULL), ANNAL_OK);

@@ -158,11 +158,11 @@ START_TEST(a_temporary_file_of_the_same_process_id_is_not_overwritten)
         return;
     const struct ship_where where = {.url = url, .store = "h1"};
     ck_assert_int_eq(ship_lake.open(&where, true, &lake, &err), ANNAL_OK);
-    ck_assert_int_eq(ship_lake.keep(lake, "hash", ANNAL_SLICE("one"), &err), ANNAL_OK);
+    ck_assert_int_eq(ship_lake.source->keep(lake, "hash", ANNAL_SLICE("one"), &err), ANNAL_OK);
     snprintf(path, sizeof path, "%s", tmpdir_path(&cli.dir, "lake/store=h1/artifacts/hash"));
     snprintf(tmp, sizeof tmp, "%s.%ld.tmp", path, (long)getpid());
     ck_assert_int_eq(link(path, tmp), 0);
-    ck_assert_int_eq(ship_lake.keep(lake, "hash", ANNAL_SLICE("other"), &err), ANNAL_OK);
+    ck_assert_int_eq(ship_lake.source->keep(lake, "hash", ANNAL_SLICE("other"), &err), ANNAL_OK);
     ck_text(file_read(path, NULL), "one");
     ship_lake.close(lake);
 }
@@ -532,7 +532,7 @@ START_TEST(a_session_larger_than_memory_is_read_from_a_lake_in_order)
     duckdb.set_config = give_little_memory;
     const struct ship_where where = {.url = url, .store = "h1"};
     ck_assert_int_eq(ship_lake.open(&where, false, &lake, &err), ANNAL_OK);
-    ck_assert_int_eq(ship_lake.rows(lake, ANNAL_SLICE("s1"), 0, expect_next, &last, &err),
+    ck_assert_int_eq(ship_lake.source->rows(lake, ANNAL_SLICE("s1"), 0, expect_next, &last, &err),
                      ANNAL_OK);
     ck_assert_uint_eq(last, 9);
     ship_lake.close(lake);

@@ -70,7 +70,7 @@ static annal_status look_for_first(const struct proof *proof, struct ship_target
             0 ||
         info.first_seq >= end)
         return ANNAL_OK;
-    annal_status status = proof->inspection->shipping->options.kind->may_lack(
+    annal_status status = proof->inspection->shipping->options.kind->database->may_lack(
         target, proof->session, proof->events > 0 ? 0 : proof->last_seq, &may_lack, err);
     return status < 0 || may_lack
                ? status
@@ -116,8 +116,8 @@ static int prove_shipment(void *arg, struct shipment *shipment)
         return 0;
     annal_status status = target_of(inspection, shipment, &target, &err);
     if (status >= 0)
-        status = inspection->shipping->options.kind->rows(target, proof.session, 0, compare_row,
-                                                          &proof, &err);
+        status = inspection->shipping->options.kind->source->rows(target, proof.session, 0,
+                                                                  compare_row, &proof, &err);
     if (status >= 0 && proof.events > 0 && proof.next_seq != proof.last_seq + 1)
         status = differs(&proof, proof.next_seq, "is missing", &err);
     if (status >= 0)
@@ -162,7 +162,7 @@ static void prove_whole(struct inspection *inspection)
     annal_error err = {0};
     const struct ship_kind *kind = inspection->shipping->options.kind;
     (void)shipments_each(&inspection->shipments, say_conflict, inspection);
-    if (kind->prove(inspection->target, &inspection->events, &err) >= 0)
+    if (kind->files->prove(inspection->target, &inspection->events, &err) >= 0)
         return;
     say("%s", err.message);
     inspection->bad = true;
@@ -216,7 +216,7 @@ static annal_status prove_artifact(struct inspection *inspection, const struct r
                                    size_t count)
 {
     struct buf content = {0};
-    annal_status status = inspection->shipping->options.kind->fetch(
+    annal_status status = inspection->shipping->options.kind->source->fetch(
         inspection->target, same->sha256, &content, &inspection->err);
     if (status == ANNAL_ERR_NOTFOUND) {
         look_for_absent(inspection, same, count);
@@ -237,7 +237,7 @@ static annal_status prove_artifacts(struct inspection *inspection)
 {
     struct references *references = &inspection->references;
     annal_status status = ANNAL_OK;
-    if (inspection->shipping->options.kind->prove != NULL &&
+    if (inspection->shipping->options.kind->files != NULL &&
         shipments_each(&inspection->shipments, note_artifacts, inspection) != 0)
         return inspection->err.status;
     references_sort(references);
@@ -281,7 +281,7 @@ int check_target(struct inspection *inspection)
         ship_inspection_ask_homes(inspection, ship_inspection_note_shared) < 0)
         return ship_fail_target(&inspection->err);
     (void)shipments_each(&inspection->shipments, count_dropped, inspection);
-    if (inspection->shipping->options.kind->prove != NULL)
+    if (inspection->shipping->options.kind->files != NULL)
         prove_whole(inspection);
     else if (shipments_each(&inspection->shipments, prove_shipment, inspection) != 0)
         return fail_storage("%s", inspection->err.message);

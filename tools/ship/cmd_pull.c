@@ -36,7 +36,7 @@ static int run(const struct args *args)
     if (push_is_url(options.from.url))
         return run_remote(args);
     int exit_status = ship_find_kind(options.from.url, &options.kind);
-    if (exit_status == 0 && options.kind->find == NULL)
+    if (exit_status == 0 && options.kind->source == NULL)
         return fail_refused(
             "sessions cannot be pulled from a stream: a stream contains events, but no journals");
     if (exit_status == 0)

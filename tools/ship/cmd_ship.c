@@ -312,9 +312,9 @@ annal_status ship_inspection_say_rows(struct inspection *inspection)
 {
     const struct ship_kind *kind = inspection->shipping->options.kind;
     struct ship_rows rows = {0};
-    if (kind->look_at_rows == NULL)
+    if (kind->database == NULL)
         return ANNAL_OK;
-    annal_status status = kind->look_at_rows(inspection->target, &rows, &inspection->err);
+    annal_status status = kind->database->look_at_rows(inspection->target, &rows, &inspection->err);
     if (status >= 0 && rows.batches > 0)
         say("at the target, the rows of sessions and turns lag %" PRIu64
             " batch%s and %.1f s behind the events",
@@ -346,7 +346,7 @@ static int run_status(const struct args *args)
 static int run_check(const struct args *args)
 {
     const struct ship_kind *kind = ship_kind_of(args_get(args, "TARGET"));
-    if (kind != NULL && kind->prove == NULL && kind->rows == NULL)
+    if (kind != NULL && kind->source == NULL)
         return fail_usage("annal ship check does not support streams: 'annal tail --from' reports "
                           "what a stream lacks");
     return with_shipments(args, check_target);
@@ -377,11 +377,11 @@ static int compact(const struct args *args, const struct shipping *shipping)
     struct ship_compacted done = {0};
     struct ship_target *target = NULL;
     annal_error err = {0};
-    if (kind->compact == NULL)
+    if (kind->files == NULL)
         return fail_usage("only a lake can be compacted: write file:/// or s3://");
     annal_status status = kind->open(&shipping->options.target, true, &target, &err);
     if (status >= 0)
-        status = kind->compact(target, &how, &done, &err);
+        status = kind->files->compact(target, &how, &done, &err);
     kind->close(target);
     return status < 0 ? ship_fail_target(&err) : print_compacted(shipping, &done);
 }
@@ -402,11 +402,12 @@ static int run_tables(const struct args *args)
     struct shipping shipping;
     int exit_status = ship_begin(args, OPEN_READ, &shipping);
     shipping.options.follow = args_has(args, "follow");
-    if (exit_status == 0 && shipping.options.kind->send_pack_tables == NULL)
+    if (exit_status == 0 && shipping.options.kind->database == NULL)
         exit_status =
             fail_usage("only a target that begins with postgresql:// has tables of packs");
     else if (exit_status == 0)
-        exit_status = shipping.options.kind->send_pack_tables(shipping.store, &shipping.options);
+        exit_status =
+            shipping.options.kind->database->send_pack_tables(shipping.store, &shipping.options);
     return store_close(shipping.store, out_finish(exit_status));
 }
 

@@ -267,8 +267,8 @@ static annal_status fetch_events(struct download *download, annal_error *err)
     annal_error why = {0};
     annal_status status = annal_writer_open(decider->store, session, NULL, &download->writer, err);
     if (status >= 0)
-        status = decider->kind->rows(decider->target, session, download->here.last_seq, add_row,
-                                     download, err);
+        status = decider->kind->source->rows(decider->target, session, download->here.last_seq,
+                                             add_row, download, err);
     if (status >= 0)
         status = annal_writer_sync(download->writer, NULL, err);
     annal_writer_close(download->writer);

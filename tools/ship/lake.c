@@ -390,13 +390,20 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     return proving.status;
 }
 
+static const struct ship_source source = {.rows = lake_rows,
+                                          .find = lake_find,
+                                          .tree = lake_tree,
+                                          .has = lake_has,
+                                          .keep = lake_keep,
+                                          .fetch = lake_fetch};
+static const struct ship_files files = {.prove = lake_prove, .compact = lake_compact};
+
 /* The functions of a lake. Only open() differs between a directory and a bucket. */
 #define LAKE_KIND(opens)                                                                           \
     {                                                                                              \
         .pace_ms = 60000, .open = opens, .close = lake_close, .heads = lake_heads,                 \
-        .begin = lake_begin, .put = lake_put, .commit = lake_commit, .prove = lake_prove,          \
-        .compact = lake_compact, .rows = lake_rows, .find = lake_find, .tree = lake_tree,          \
-        .has = lake_has, .keep = lake_keep, .fetch = lake_fetch                                    \
+        .begin = lake_begin, .put = lake_put, .commit = lake_commit, .source = &source,            \
+        .files = &files                                                                            \
     }
 
 #ifdef ANNAL_SHIP_S3

@@ -882,6 +882,17 @@ annal_status postgres_query(struct ship_target *target, const char *sql, const c
     return sent == 1 ? each_row(target, fn, arg, err) : fail_lost(target, err);
 }
 
+static const struct ship_source source = {.rows = postgres_rows,
+                                          .find = postgres_find,
+                                          .tree = postgres_tree,
+                                          .has = postgres_has,
+                                          .keep = postgres_keep,
+                                          .fetch = postgres_fetch};
+static const struct ship_database database = {.make_rows = postgres_make_rows,
+                                              .look_at_rows = postgres_look_at_rows,
+                                              .may_lack = postgres_may_lack,
+                                              .send_pack_tables = ship_pack_tables_run};
+
 const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .takes_two = true,
                                         .open = postgres_open,
@@ -890,14 +901,6 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .begin = postgres_begin,
                                         .put = postgres_put,
                                         .commit = postgres_commit,
-                                        .rows = postgres_rows,
-                                        .may_lack = postgres_may_lack,
-                                        .find = postgres_find,
-                                        .tree = postgres_tree,
-                                        .has = postgres_has,
-                                        .keep = postgres_keep,
-                                        .fetch = postgres_fetch,
-                                        .make_rows = postgres_make_rows,
-                                        .look_at_rows = postgres_look_at_rows,
-                                        .send_pack_tables = ship_pack_tables_run,
+                                        .source = &source,
+                                        .database = &database,
                                         .homes = &home_postgres};

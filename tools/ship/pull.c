@@ -207,8 +207,8 @@ static annal_status write_rows(struct pulling *pulling)
     annal_status status =
         annal__rebuild_open(&stage, info, &pulling->rebuild, &pulling->seq, pull->err);
     if (status >= 0)
-        status = pull->options->kind->rows(pull->target, annal_slice_of(info->session),
-                                           pulling->seq, add_row, pulling, pull->err);
+        status = pull->options->kind->source->rows(pull->target, annal_slice_of(info->session),
+                                                   pulling->seq, add_row, pulling, pull->err);
     if (pulling->rebuild != NULL) {
         annal_error err = {0};
         annal_status ended = annal__rebuild_end(pulling->rebuild, &err);
@@ -310,7 +310,7 @@ static annal_status find_one(struct pull *pull, const char *session, uint64_t be
                              struct ship_origin *out)
 {
     annal_status status =
-        pull->options->kind->find(pull->target, annal_slice_of(session), out, pull->err);
+        pull->options->kind->source->find(pull->target, annal_slice_of(session), out, pull->err);
     if (status < 0 || out->info.fork_seq < below_seq)
         return status;
     return annal__fail(pull->err, ANNAL_ERR_CORRUPT,
@@ -393,7 +393,7 @@ static annal_status add_to_tree(void *arg, annal_slice session, annal_error *err
 
 static annal_status pull_tree(struct pull *pull)
 {
-    annal_status status = pull->options->kind->tree(
+    annal_status status = pull->options->kind->source->tree(
         pull->target, annal_slice_of(pull->options->session), add_to_tree, pull, pull->err);
     for (size_t i = 0; i < pull->tree.count && status >= 0; i++)
         status = pull_session(pull, pull->tree.all[i]->text);

@@ -29,7 +29,7 @@ static annal_status send_one(const struct reference *reference, annal_store *sto
 {
     annal_slice content = {0};
     annal_error why = {0};
-    annal_status status = kind->has(target, reference->sha256, out_has, err);
+    annal_status status = kind->source->has(target, reference->sha256, out_has, err);
     if (status < 0 || *out_has)
         return status;
     status = annal_artifact_get(store, annal_slice_of(reference->session),
@@ -41,7 +41,7 @@ static annal_status send_one(const struct reference *reference, annal_store *sto
         say("%s: the artifact was not shipped", why.message);
     if (status < 0)
         return ANNAL_OK;
-    status = kind->keep(target, reference->sha256, content, err);
+    status = kind->source->keep(target, reference->sha256, content, err);
     *out_has = status >= 0;
     annal_free((void *)(uintptr_t)content.ptr);
     return status;
@@ -96,7 +96,7 @@ annal_status references_fetch(annal_slice session, const char *sha256, annal_sto
 {
     struct buf content = {0};
     annal_artifact_info info;
-    annal_status status = kind->fetch(target, sha256, &content, err);
+    annal_status status = kind->source->fetch(target, sha256, &content, err);
     if (status >= 0 && !references_is_content(annal__buf_slice(&content), sha256))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "artifact %s has different content at the target", sha256);

@@ -85,7 +85,7 @@ static annal_status make_some(struct row_maker *maker, struct ship_rows *out, an
     if (maker->target == NULL)
         status = options->kind->open(&options->target, true, &maker->target, err);
     if (status >= 0)
-        status = options->kind->make_rows(maker->target, MIN_AGE_MS, out, err);
+        status = options->kind->database->make_rows(maker->target, MIN_AGE_MS, out, err);
     pthread_mutex_lock(&maker->lock);
     maker->calls++;
     if (status >= 0)
@@ -152,7 +152,7 @@ annal_status row_maker_start(const struct ship_options *options, struct row_make
     sigset_t all, before;
     pthread_condattr_t attr;
     *out = NULL;
-    if (options->kind->make_rows == NULL)
+    if (options->kind->database == NULL)
         return ANNAL_OK;
     struct row_maker *maker = must_zalloc(sizeof *maker);
     maker->options = options;

@@ -51,7 +51,7 @@ static annal_status send_events(struct sender *sender, struct shipment *shipment
         if (status != ANNAL_OK)
             return status;
         status = sender->options->kind->put(sender->target, shipment, &event, err);
-        if (status >= 0 && sender->options->kind->keep != NULL)
+        if (status >= 0 && sender->options->kind->source != NULL)
             status =
                 annal__artifact_references(event.data, references_note, &sender->references, err);
         if (status < 0)

@@ -385,11 +385,11 @@ static annal_status renew(struct ship *ship, annal_error *err)
 static annal_status make_rows(struct ship *ship, annal_error *err)
 {
     const struct ship_kind *kind = ship->options->kind;
-    if (kind->make_rows == NULL)
+    if (kind->database == NULL)
         return ANNAL_END;
     if (ship->shipped_us == 0)
         ship->shipped_us = annal__clock_monotonic_us();
-    annal_status status = kind->make_rows(ship->sender.target, 0, &ship->rows, err);
+    annal_status status = kind->database->make_rows(ship->sender.target, 0, &ship->rows, err);
     if (status < 0)
         return status;
     if (ship->rows_last == 0)

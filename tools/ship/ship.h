@@ -126,6 +126,69 @@ struct ship_rows {
 
 /* Any of these functions may return ANNAL_ERR_BUSY: the target is unreachable or asks for a retry;
  * after that only close() may be called. All other failures are final. */
+
+/* A target that has what was shipped: events can be pulled and compared, artifacts are stored. */
+struct ship_source {
+    /* Read the events of a session after after_seq in order, as far as the target still has
+     * them. */
+    annal_status (*rows)(struct ship_target *target, annal_slice session, uint64_t after_seq,
+                         row_fn fn, void *arg, annal_error *err);
+
+    /* Find the session in the store that ship_where names. If it names no store, use the store that
+     * shipped the session last; later calls then refer to that store. Returns ANNAL_ERR_NOTFOUND if
+     * it does not exist. */
+    annal_status (*find)(struct ship_target *target, annal_slice session, struct ship_origin *out,
+                         annal_error *err);
+
+    /* Pass all sub-agents and forks of a session, at every depth, to fn; only those in the same
+     * store, in any order. */
+    annal_status (*tree)(struct ship_target *target, annal_slice session, session_fn fn, void *arg,
+                         annal_error *err);
+
+    /* Artifacts. The target stores each content once, under its SHA-256 (64 digits). has() reports
+     * whether it does; keep() stores a content, and is harmless if it is stored already; fetch()
+     * appends the content to out, or returns ANNAL_ERR_NOTFOUND. keep() and has() are called after
+     * the last put() of a batch. */
+    annal_status (*keep)(struct ship_target *target, const char *sha256, annal_slice content,
+                         annal_error *err);
+    annal_status (*has)(struct ship_target *target, const char *sha256, bool *out,
+                        annal_error *err);
+    annal_status (*fetch)(struct ship_target *target, const char *sha256, struct buf *out,
+                          annal_error *err);
+};
+
+/* A target that consists of files, which prove themselves. */
+struct ship_files {
+    /* Prove that all data at the target is unchanged, from the first event on. *out_events: the
+     * number of events that were compared. */
+    annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
+
+    /* Merge the target's small files into a few large files. */
+    annal_status (*compact)(struct ship_target *target, const struct ship_compact *options,
+                            struct ship_compacted *out, annal_error *err);
+};
+
+/* A target that is a database. */
+struct ship_database {
+    /* Rows of sessions and turns. make_rows() builds the rows of the oldest batches, unless the
+     * oldest is younger than min_age_ms or another process is building rows; *out: the batches that
+     * remain. look_at_rows() only reports them. */
+    annal_status (*make_rows)(struct ship_target *target, uint32_t min_age_ms,
+                              struct ship_rows *out, annal_error *err);
+    annal_status (*look_at_rows)(struct ship_target *target, struct ship_rows *out,
+                                 annal_error *err);
+
+    /* Report whether the first events of a session may have been dropped together with the day on
+     * which they arrived. If last_seq is not 0, it is the seq of the last event, and the question
+     * includes that event. */
+    annal_status (*may_lack)(struct ship_target *target, annal_slice session, uint64_t last_seq,
+                             bool *out, annal_error *err);
+
+    /* Run the verb `ship tables` (ship_pack_tables.h). */
+    int (*send_pack_tables)(annal_store *store, const struct ship_options *options);
+};
+
+/* A kind of target: what every one does, and the roles that it may have, each NULL or complete. */
 struct ship_kind {
     uint32_t pace_ms; /* with follow: minimum pause before a batch that is not full, in ms */
     bool takes_two; /* whether the target accepts two batches at a time, with different sessions */
@@ -146,61 +209,9 @@ struct ship_kind {
     annal_status (*commit)(struct ship_target *target, struct shipment **shipments, size_t count,
                            annal_error *err);
 
-    /* Artifacts. The target stores each content once, under its SHA-256 (64 digits). has() reports
-     * whether it does; keep() stores a content, and is harmless if it is stored already; fetch()
-     * appends the content to out, or returns ANNAL_ERR_NOTFOUND. keep() and has() are called after
-     * the last put() of a batch. NULL if the target stores no artifacts. */
-    annal_status (*keep)(struct ship_target *target, const char *sha256, annal_slice content,
-                         annal_error *err);
-    annal_status (*has)(struct ship_target *target, const char *sha256, bool *out,
-                        annal_error *err);
-    annal_status (*fetch)(struct ship_target *target, const char *sha256, struct buf *out,
-                          annal_error *err);
-
-    /* Rows of sessions and turns. make_rows() builds the rows of the oldest batches, unless the
-     * oldest is younger than min_age_ms or another process is building rows; *out: the batches that
-     * remain. look_at_rows() only reports them. NULL if the target has no such rows. */
-    annal_status (*make_rows)(struct ship_target *target, uint32_t min_age_ms,
-                              struct ship_rows *out, annal_error *err);
-    annal_status (*look_at_rows)(struct ship_target *target, struct ship_rows *out,
-                                 annal_error *err);
-
-    /* Prove that all data at the target is unchanged, from the first event on. *out_events: the
-     * number of events that were compared. */
-    annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
-
-    /* Merge the target's small files into a few large files. NULL for a kind of target without
-     * files. */
-    annal_status (*compact)(struct ship_target *target, const struct ship_compact *options,
-                            struct ship_compacted *out, annal_error *err);
-
-    /* For targets without prove: read the events of a session after after_seq in order, as far as
-     * the target still has them. */
-    annal_status (*rows)(struct ship_target *target, annal_slice session, uint64_t after_seq,
-                         row_fn fn, void *arg, annal_error *err);
-
-    /* For targets with rows: report whether the first events of a session may have been dropped
-     * together with the day on which they arrived. If last_seq is not 0, it is the seq of the last
-     * event, and the question includes that event. */
-    annal_status (*may_lack)(struct ship_target *target, annal_slice session, uint64_t last_seq,
-                             bool *out, annal_error *err);
-
-    /* Find the session in the store that ship_where names. If it names no store, use the store that
-     * shipped the session last; later calls then refer to that store. Returns ANNAL_ERR_NOTFOUND if
-     * it does not exist. NULL if this kind of target does not support pulling. */
-    annal_status (*find)(struct ship_target *target, annal_slice session, struct ship_origin *out,
-                         annal_error *err);
-
-    /* For targets with find: pass all sub-agents and forks of a session, at every depth, to fn;
-     * only those in the same store, in any order. */
-    annal_status (*tree)(struct ship_target *target, annal_slice session, session_fn fn, void *arg,
-                         annal_error *err);
-
-    /* Run the verb `ship tables` (ship_pack_tables.h). NULL if the target stores no tables of
-     * packs. */
-    int (*send_pack_tables)(annal_store *store, const struct ship_options *options);
-
-    /* functions for homes of sessions; NULL if this kind of target does not record homes */
+    const struct ship_source *source;
+    const struct ship_files *files;
+    const struct ship_database *database;
     const struct home_kind *homes;
 };
 
