@@ -152,15 +152,7 @@ size_t annal__import_memory(const annal_import *import)
 
 extern const char annal__sql_turns[];
 
-static const char ours[] =
-    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;"
-    "CREATE TABLE source (kind TEXT, file TEXT, stem TEXT, container TEXT);"
-    "CREATE TABLE options (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
-    "CREATE TABLE lines (row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, json TEXT, unreadable "
-    "TEXT, text TEXT);"
-    "CREATE TABLE recorded (n INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, "
-    "PRIMARY KEY (session, id)) WITHOUT ROWID;"
-    "CREATE TABLE _seen (hash TEXT PRIMARY KEY, times INTEGER DEFAULT 1) WITHOUT ROWID;";
+extern const char annal__sql_import_tables[];
 
 static void sql_record_owner(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
@@ -300,7 +292,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
         annal__import_functions(import->db) != SQLITE_OK ||
         annal__import_said(import->db) != SQLITE_OK || create_functions(import) != SQLITE_OK ||
-        sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(import->db, annal__sql_import_tables, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(import->db, annal__sql_turns, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) != SQLITE_OK) {
         status = annal__import_fail(import, err, "importer");

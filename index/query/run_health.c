@@ -49,17 +49,7 @@ struct looks {
     unsigned names_left; /* number of names that may still be read, of ALL_NAMES_MAX */
 };
 
-static const char run_list[] =
-    "CREATE TEMP VIEW run_list AS SELECT r.session_id, r.name, r.invocation_kind, r.status,"
-    " annal_health(r.effective_health, COALESCE(r.status, (SELECT 'paused'"
-    "   FROM main.sessions c WHERE c.id = r.session_id AND c.status IN ('paused', 'running'))),"
-    "  r.session_id, s.artifacts_path,"
-    "  EXISTS (SELECT 1 FROM state.messages m WHERE m.session_id = r.session_id),"
-    "  s.process ->> '$.pid', s.process ->> '$.start', s.process ->> '$.pid_ns',"
-    "  s.process ->> '$.boot_id') AS effective_health,"
-    " r.last_message_at, r.message_count, r.created_at, r.started_at, r.ended_at,"
-    " r.duration_seconds, r.last_activity, r.stale_at "
-    "FROM state.run_list r JOIN state.sessions s ON s.id = r.session_id";
+extern const char annal__sql_run_list[];
 
 enum { LEVEL, STATUS, SESSION, ARTIFACTS, MESSAGES, PID, START, PID_NS, BOOT_ID };
 
@@ -228,5 +218,5 @@ annal_status annal__run_health_add(sqlite3 *db, annal_store *store, annal_error 
                                         sql_health, NULL, NULL, annal__free);
     if (rc != SQLITE_OK)
         return annal__db_fail(err, db, rc, "cannot add the function annal_health");
-    return annal__db_exec(db, run_list, err);
+    return annal__db_exec(db, annal__sql_run_list, err);
 }

@@ -55,25 +55,9 @@ void ask_schema(struct serve *serve, struct request *request)
 
 /* ---- Usage ---- */
 
-#define IN_RANGE(time)                                                                             \
-    "(?2 IS NULL OR " time " >= (SELECT annal_instant(?2)))"                                       \
-    " AND (?3 IS NULL OR " time " < (SELECT annal_instant(?3)))"
-
-/* SQL of tool_stats, limited to calls that began in a range of time. */
-static const char tools_used[] =
-    "SELECT tool, count(*) AS calls, sum(c.status = 'returned') AS returned,"
-    " sum(c.status = 'failed') AS failed, sum(c.status = 'called') AS dangling,"
-    " round(1.0 * sum(c.status = 'failed') / NULLIF(sum(c.status <> 'called'), 0), 4)"
-    " AS failure_rate, median(d.duration_ms) AS p50_ms,"
-    " percentile(d.duration_ms, 95) AS p95_ms, max(d.duration_ms) AS max_ms,"
-    " sum(d.duration_ms) AS total_ms"
-    " FROM (SELECT *, coalesce(called_at, returned_at) AS began FROM tool_calls) c"
-    " LEFT JOIN (SELECT session_id, call_id, seq, duration_ms FROM tool_durations) d"
-    " USING (session_id, call_id, seq)"
-    " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool LIMIT ?4";
-
-extern const char annal__sql_usage[];  /* show/usage.sql */
-extern const char annal__sql_panels[]; /* panels.sql */
+extern const char annal__sql_tools_used[]; /* tools_used.sql */
+extern const char annal__sql_usage[];      /* show/usage.sql */
+extern const char annal__sql_panels[];     /* panels.sql */
 
 #define NAMES_MAX 1000u
 #define PANEL_MAX 500u
@@ -105,7 +89,7 @@ enum { GROUPINGS = sizeof groupings / sizeof *groupings };
 static annal_status put_usage_sql(struct buf *sql, const struct grouping *by)
 {
     if (by->panels == NULL)
-        return annal__buf_printf(sql, "%s", tools_used);
+        return annal__buf_printf(sql, "%s", annal__sql_tools_used);
     annal_status status = annal__buf_printf(sql, "WITH used AS (%s)\n", annal__sql_usage);
     if (status < 0 || by->column == NULL)
         return status < 0 ? status : annal__buf_printf(sql, "%s", annal__sql_panels);

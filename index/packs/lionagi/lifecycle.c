@@ -69,14 +69,7 @@ static annal_status need_pack(annal_index *index, const char *pack, annal_error 
     return status;
 }
 
-static const char quiet_rows[] =
-    "SELECT a.session_id, COALESCE(a.invocation_kind, ''), a.last_activity,"
-    " max(a.stale_at - a.last_activity, ?2) AS allowed,"
-    " s.process ->> '$.pid', s.process ->> '$.start', s.process ->> '$.pid_ns',"
-    " s.process ->> '$.boot_id' "
-    "FROM session_activity a JOIN state.sessions s ON s.id = a.session_id "
-    "WHERE a.status = 'running' AND ?1 > a.last_activity + max(a.stale_at - a.last_activity, ?2) "
-    "ORDER BY a.last_activity, a.session_id";
+extern const char annal__sql_quiet[];
 
 static double real_of(const annal_value *value)
 {
@@ -117,8 +110,8 @@ static annal_status look(struct stale *stale, annal_error *err)
     if (status == ANNAL_OK)
         status = need_pack(stale->index, "teams", err);
     if (status == ANNAL_OK)
-        status =
-            annal_sql(stale->index, annal_slice_of(quiet_rows), &options, keep_quiet, stale, err);
+        status = annal_sql(stale->index, annal_slice_of(annal__sql_quiet), &options, keep_quiet,
+                           stale, err);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "list stale sessions: out of memory");
     return status;
