@@ -61,8 +61,8 @@ START_TEST(the_tables_have_the_columns_of_the_specification)
     ck_sql(&f,
            "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ('sessions', "
            "'turns') AND name GLOB 'idx_*' ORDER BY name",
-           "idx_sessions_activity\nidx_sessions_flow\nidx_sessions_status\nidx_turns_open\n"
-           "idx_turns_session\n");
+           "idx_sessions_activity\nidx_sessions_flow\nidx_sessions_parent\nidx_sessions_status\n"
+           "idx_sessions_time_from\nidx_turns_open\nidx_turns_session\n");
 }
 END_TEST
 

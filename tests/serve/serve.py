@@ -324,6 +324,27 @@ def test_a_list_in_pages_misses_nothing():
         server.get("/sessions?cursor=x", status=400)
         server.get("/sessions/none", status=404)
 
+        # The usual list is read from an index: it equals the list that is chosen by a filter.
+        for name, ts, data in (("guessed", "2026-06-01T00:00:00Z", {"time_from": "of the file"}),
+                               ("early", "1969-01-01T00:00:00Z", {}), ("late", "2999-01-01T00:00:00Z", {}),
+                               ("below", "2026-05-01T00:00:00Z", {"parent_session_id": "a"}),
+                               ("lost", "2026-05-02T00:00:00Z", {"parent_session_id": "none"})):
+            server.annal("append", name, text=json.dumps({"type": "session.created", "ts": ts, "data": data}) + "\n")
+        server.annal("fork", "b", "fork", "--at", "1")
+        server.annal("note", "star", "c")
+        for tree, total in (("", 11), ("&tree=1", 9)):
+            whole = server.get(f"/sessions?agent=*{tree}")
+            assert whole["total"] == len(whole["sessions"]) == total, whole["total"]
+            assert server.get(f"/sessions?{tree[1:]}") == whole
+            seen, cursor = [], ""
+            while cursor is not None:
+                page = server.get(f"/sessions?limit=2{tree}&cursor=" + urllib.parse.quote(cursor)
+                                  if cursor else f"/sessions?limit=2{tree}")
+                assert page["total"] == total
+                seen += page["sessions"]
+                cursor = page["next"]
+            assert seen == whole["sessions"]
+
 
 def test_events_equal_the_output_of_query():
     with Server() as server:

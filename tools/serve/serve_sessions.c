@@ -5,6 +5,9 @@
  * A cursor is the position after the last row of a page: the value by which the list is sorted and
  * the session's id, as "number:id" or "'text:id". So a page does not change when rows are inserted
  * before it, and every page costs the same. Totals of usage are joined only to the rows of a page.
+ *
+ * The usual list, newest first and without a filter, is read from the index on last_activity_at up
+ * to the end of the page. For any other list the sessions that fit are found and sorted first.
  */
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -55,6 +58,13 @@ static const char conditions[] =
                              " AND" SESSION_OWN("s") " AND" SESSION_STARRED(
                                  "s", "?10") " AND" SESSION_TAGGED("s", "?11");
 
+/* Further conditions: the sub-agents and forks of ?9. */
+static const char of_parent[] =
+    " AND s.id IN (SELECT session_id FROM forks WHERE parent_session_id = ?9"
+    " UNION ALL SELECT id FROM sessions WHERE parent_session_id = ?9)";
+
+static const char own[] = SESSION_OWN("s");
+
 /* Condition for sessions without a parent that exists. */
 static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"
                             " AND above.id = coalesce(f.parent_session_id, s.parent_session_id))";
@@ -64,21 +74,18 @@ static const char failed[] = " AND" SESSION_FAILED("s");
 /* SQL that lists, for each session of the page, the session and all its descendants. UNION ends
  * cycles: a session is listed once per root. */
 static const char below[] =
-    ", edges AS MATERIALIZED (SELECT s.id AS below, coalesce(f.parent_session_id,"
-    " s.parent_session_id) AS above FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
-    " WHERE coalesce(f.parent_session_id, s.parent_session_id) IS NOT NULL),"
-    " down (root, id) AS (SELECT page_id, page_id FROM page"
-    " UNION SELECT down.root, edges.below FROM down JOIN edges ON edges.above = down.id)";
+    ", down (root, id) AS (SELECT page_id, page_id FROM page"
+    " UNION SELECT down.root, f.session_id FROM down JOIN forks f ON f.parent_session_id = down.id"
+    " UNION SELECT down.root, s.id FROM down JOIN sessions s ON s.parent_session_id = down.id"
+    " WHERE NOT EXISTS (SELECT 1 FROM forks f WHERE f.session_id = s.id))";
 static const char alone[] = ", down (root, id) AS (SELECT page_id, page_id FROM page)";
 
-/* SQL of the cost of the sessions in `down` only, because a price is looked up for each row of
- * usage. */
+/* SQL of the cost of the sessions in `down`, from the tables of session_costs_put(). */
 static const char costs[] =
     ", costs AS MATERIALIZED (SELECT session_id,"
     " round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
     " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"
-    " sum(costed_tokens) AS costed_tokens"
-    " FROM usage_costs WHERE session_id IN (SELECT id FROM down) GROUP BY session_id)";
+    " sum(costed_tokens) AS costed_tokens FROM usage_costs GROUP BY session_id)";
 
 /* SQL of the totals of each session of the page that has descendants, over the session and all its
  * descendants, as JSON. */
@@ -89,6 +96,44 @@ static const char trees[] =
     " 'first_at', min(s.created_at), 'last_at', max(s.last_activity_at)) AS tree"
     " FROM down JOIN sessions s ON s.id = down.id"
     " LEFT JOIN costs c ON c.session_id = s.id GROUP BY root HAVING count(*) > 1)";
+
+/* SQL of the usual list: page, and the number of its sessions, total. Sessions whose time is a
+ * guess, or cannot be right, are few, and have other keys. Format arguments: own and the
+ * condition for roots; the key of such a session, own, the condition for roots, the key again. The
+ * text ends within the SELECT of total. */
+static const char newest[] =
+    ", doubtful (id) AS (SELECT id FROM sessions WHERE time_from = '" SESSION_GUESSED "'"
+    " UNION ALL SELECT id FROM sessions WHERE last_activity_at < '1970-01-02'"
+    " UNION ALL SELECT id FROM sessions WHERE last_activity_at >= " SESSION_LATEST "),"
+    " page AS MATERIALIZED (SELECT * FROM ("
+    "SELECT * FROM (SELECT s.id AS page_id, s.last_activity_at AS page_key" SESSION_JOINED
+    " WHERE%s%s AND s.last_activity_at >= '1970-01-02' AND s.last_activity_at < " SESSION_LATEST
+    " AND s.time_from IS NOT '" SESSION_GUESSED "' AND s.last_activity_at <= coalesce(?12, 'Z')"
+    " AND (?13 IS NULL OR (s.last_activity_at, s.id) < (?12, ?13))"
+    " ORDER BY s.last_activity_at DESC, s.id DESC LIMIT ?14)"
+    " UNION ALL SELECT s.id, %s" SESSION_JOINED " WHERE%s%s AND s.id IN (SELECT id FROM doubtful)"
+    " AND (?13 IS NULL OR (%s, s.id) < (?12, ?13))"
+    ") ORDER BY page_key DESC, page_id DESC LIMIT ?14),"
+    " total (total) AS (SELECT (SELECT count(*) FROM sessions) - (SELECT count(*) FROM marks"
+    " JOIN sessions s ON s.id = 'notes_' || marks.session_id)";
+
+/* SQL of the number of sessions that are not roots, as terms of total. Format arguments: own
+ * (twice). */
+static const char not_roots[] =
+    " - (SELECT count(*) FROM forks f JOIN sessions s ON s.id = f.session_id WHERE%s"
+    " AND s.id <> f.parent_session_id AND f.parent_session_id IN (SELECT id FROM sessions))"
+    " - (SELECT count(*) FROM sessions s WHERE s.parent_session_id IS NOT NULL AND%s"
+    " AND s.id <> s.parent_session_id AND s.parent_session_id IN (SELECT id FROM sessions)"
+    " AND s.id NOT IN (SELECT session_id FROM forks))";
+
+/* SQL of any list. Format arguments: the key by which the list is sorted, the join that it needs,
+ * conditions, how keys compare, the order (twice). */
+static const char chosen[] =
+    ", chosen AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" SESSION_JOINED "%s%s%s%s%s),"
+    " total (total) AS (SELECT count(*) FROM chosen),"
+    " page AS MATERIALIZED (SELECT * FROM chosen"
+    " WHERE (?13 IS NULL OR (page_key, page_id) %s (?12, ?13))"
+    " ORDER BY page_key %s, page_id %s LIMIT ?14)";
 
 enum { PARENT = 8, STARRED, CONDITIONS = 11, LIMIT = CONDITIONS + 2, PARAMS };
 
@@ -163,11 +208,19 @@ static bool read_listing(struct listing *listing)
 
 /* ---- Rows ---- */
 
-/* Save the cursor of a row. The last two columns of a row are the value by which the list is sorted
- * and the totals of the tree. */
+/* The columns after those that are shown, from the end: the totals of the tree, the value by which
+ * the list is sorted, the number of sessions. */
+enum { TREE = 1, KEY, TOTAL };
+
+static const annal_value *from_end(const annal_row *row, int column)
+{
+    return &row->values[row->count - (size_t)column];
+}
+
+/* Save the cursor of a row. */
 static annal_status note_cursor(struct listing *listing, const annal_row *row)
 {
-    const annal_value *key = &row->values[row->count - 2];
+    const annal_value *key = from_end(row, KEY);
     annal_slice id = row->values[SESSION_ID].bytes;
     struct buf *cursor = &listing->cursor;
     annal__buf_clear(cursor);
@@ -180,72 +233,80 @@ static annal_status note_cursor(struct listing *listing, const annal_row *row)
 static int add_row(void *arg, const annal_row *row)
 {
     struct listing *listing = arg;
+    listing->total = from_end(row, TOTAL)->integer;
+    if (row->values[SESSION_ID].kind == ANNAL_VALUE_NULL) /* the page is empty */
+        return 0;
     if (listing->rows++ == listing->limit)
         /* the row after the limit is not printed: its existence means that there is a next page */
         return 0;
     annal_status status =
         listing->rows > 1 ? annal__buf_append(&listing->request->answer, ",\n", 2) : ANNAL_OK;
     if (status >= 0)
-        status = session_row_json(&listing->request->answer, row, row->count - 2,
-                                  &listing->findings, &row->values[row->count - 1]);
+        status = session_row_json(&listing->request->answer, row, row->count - TOTAL,
+                                  &listing->findings, from_end(row, TREE));
     return status < 0 ? status : note_cursor(listing, row);
 }
 
-static int note_total(void *arg, const annal_row *row)
+/* Return whether the list is the usual one: newest first, and without a filter. */
+static bool is_usual(const struct listing *listing)
 {
-    struct listing *listing = arg;
-    listing->total = row->values[0].integer;
-    return 0;
+    bool usual = listing->sort == 0 && !listing->failed;
+    for (int i = 0; usual && i < CONDITIONS; i++)
+        usual = listing->params[i].kind == ANNAL_VALUE_NULL;
+    return usual;
 }
 
-/* Select the ids of the page in order, then the rows of these sessions. */
-static annal_status ask_page(struct listing *listing, struct buf *sql, annal_error *err)
+/* Append the tables page, the ids of the page in order, and total. */
+static annal_status put_page(const struct listing *listing, struct buf *sql)
 {
-    const char *key = keys[listing->sort];
-    bool ascends = listing->sort == SORT_TITLE;
-    const char *order = ascends ? "ASC" : "DESC";
-    const char *usage = listing->sort == SORT_COST ? SESSION_USAGE : "";
-    listing->params[LIMIT] =
-        (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
-    annal_status status = annal__buf_printf(
-        sql,
-        "WITH RECURSIVE %s, page AS MATERIALIZED (SELECT s.id AS page_id, %s AS "
-        "page_key" SESSION_JOINED "%s%s%s%s"
-        " AND (?13 IS NULL OR (%s, s.id) %s (?12, ?13)) ORDER BY 2 %s, 1 %s LIMIT ?14)%s%s%s"
-        " " SESSION_SELECT SESSION_MORE SESSION_COLUMNS
-        ", page_key, %s AS tree" SESSION_JOINED SESSION_MARKED
-        " LEFT JOIN costs c ON c.session_id = s.id JOIN page ON page_id = s.id%s ORDER BY page_key "
-        "%s %s, page_id %s",
-        listing->marks, key, usage, conditions, listing->roots ? roots : "",
-        listing->failed ? failed : "", key, ascends ? ">" : "<", order, order,
-        listing->trees ? below : alone, costs, listing->trees ? trees : "",
-        listing->trees ? "tree" : "NULL",
-        listing->trees ? " LEFT JOIN trees ON trees.root = s.id" : "",
-        ascends ? "COLLATE NOCASE" : "", order, order);
-    return status < 0 ? annal__fail(err, status, "list the sessions: out of memory")
-                      : annal_sql(listing->index, annal__buf_slice(sql),
-                                  &(annal_sql_options){.params = listing->params,
-                                                       .param_count = PARAMS,
-                                                       .as_indexed = listing->as_indexed,
-                                                       .out_lag = &listing->lag},
-                                  add_row, listing, err);
+    const char *root = listing->roots ? roots : "";
+    const char *order = listing->sort == SORT_TITLE ? "ASC" : "DESC";
+    if (is_usual(listing)) {
+        annal_status status =
+            annal__buf_printf(sql, newest, own, root, keys[0], own, root, keys[0]);
+        if (status >= 0 && listing->roots)
+            status = annal__buf_printf(sql, not_roots, own, own);
+        return status < 0 ? status : annal__buf_append(sql, ")", 1);
+    }
+    return annal__buf_printf(sql, chosen, keys[listing->sort],
+                             listing->sort == SORT_COST ? SESSION_USAGE : "", conditions, root,
+                             listing->failed ? failed : "",
+                             listing->params[PARENT].kind == ANNAL_VALUE_NULL ? "" : of_parent,
+                             listing->sort == SORT_TITLE ? ">" : "<", order, order);
 }
 
+/* Ask for the rows of the page in order, and the number of all sessions that fit. */
 static annal_status ask(struct listing *listing, annal_error *err)
 {
     struct buf sql = {0};
-    annal_status status = ask_page(listing, &sql, err);
-    annal__buf_clear(&sql);
+    const char *order = listing->sort == SORT_TITLE ? "ASC" : "DESC";
+    listing->params[LIMIT] =
+        (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
+    annal_status status = annal__buf_printf(&sql, "WITH RECURSIVE %s", listing->marks);
     if (status >= 0)
-        status = annal__buf_printf(&sql, "WITH %s SELECT count(*)" SESSION_JOINED "%s%s%s",
-                                   listing->marks, conditions, listing->roots ? roots : "",
-                                   listing->failed ? failed : "");
+        status = put_page(listing, &sql);
     if (status >= 0)
-        status =
-            annal_sql(listing->index, annal__buf_slice(&sql),
-                      &(annal_sql_options){
-                          .params = listing->params, .param_count = CONDITIONS, .as_indexed = true},
-                      note_total, listing, err);
+        status = annal__buf_printf(&sql, "%s", listing->trees ? below : alone);
+    if (status >= 0)
+        status = session_costs_put(listing->index, "SELECT id FROM down", &sql, err);
+    if (status >= 0)
+        status = annal__buf_printf(
+            &sql,
+            "%s%s " SESSION_SELECT SESSION_MORE SESSION_COLUMNS ", total, page_key, %s AS tree"
+            " FROM total LEFT JOIN page LEFT JOIN sessions s ON s.id = page_id" SESSION_PARENTS
+                SESSION_MARKED " LEFT JOIN costs c ON c.session_id = s.id%s"
+            " ORDER BY page_key %s, page_id %s",
+            costs, listing->trees ? trees : "", listing->trees ? "tree" : "NULL",
+            listing->trees ? " LEFT JOIN trees ON trees.root = s.id" : "", order, order);
+    status = status == ANNAL_ERR_NOMEM
+                 ? annal__fail(err, status, "list the sessions: out of memory")
+             : status < 0 ? status
+                          : annal_sql(listing->index, annal__buf_slice(&sql),
+                                      &(annal_sql_options){.params = listing->params,
+                                                           .param_count = PARAMS,
+                                                           .as_indexed = listing->as_indexed,
+                                                           .out_lag = &listing->lag},
+                                      add_row, listing, err);
     annal__buf_done(&sql);
     return status;
 }

@@ -166,6 +166,27 @@ const char *session_marks(annal_index *index)
     return session_has_marks(index) ? some : none;
 }
 
+static int put_view(void *arg, const annal_row *row)
+{
+    return annal__buf_printf(arg, ", %.*s AS (%.*s)", ANNAL_FMT(row->values[0].bytes),
+                             ANNAL_FMT(row->values[1].bytes));
+}
+
+annal_status session_costs_put(annal_index *index, const char *among, struct buf *sql,
+                               annal_error *err)
+{
+    annal_status status = annal__buf_printf(
+        sql, ", usage AS MATERIALIZED (SELECT * FROM main.usage WHERE session_id IN (%s))", among);
+    return status < 0
+               ? status
+               : annal_sql(index,
+                           ANNAL_SLICE("SELECT name, substr(sql, instr(sql, ' AS') + 3)"
+                                       " FROM sqlite_schema WHERE type = 'view' AND name IN"
+                                       " ('usage_rates', 'no_rates', 'usage_totals', 'usage_costs')"
+                                       " ORDER BY rowid"),
+                           &(annal_sql_options){.as_indexed = true}, put_view, sql, err);
+}
+
 annal_slice session_begin(annal_slice id)
 {
     enum { UUID_BYTES = 36, FIRST_PART = 8 };

@@ -143,6 +143,14 @@ const char *session_marks(annal_index *index);
 #define SESSION_COLUMNS                                                                            \
     ", m.name, coalesce(m.starred, 0) AS starred, m.tags, coalesce(m.notes, 0) AS notes"
 
+/*
+ * Append tables for WITH, after another one, that stand for the views usage_costs and what it is
+ * made of, with the rows of only the sessions that the SELECT `among` gives: SQLite computes the
+ * views for all sessions before it chooses some.
+ */
+annal_status session_costs_put(annal_index *index, const char *among, struct buf *sql,
+                               annal_error *err);
+
 /* The complete SELECT of all columns of the session ?1. SESSION_ONE_MARKED follows session_marks()
  * and has SESSION_COLUMNS. */
 #define SESSION_ONLY                                                                               \

@@ -101,6 +101,9 @@ CREATE TABLE sessions (
 CREATE INDEX idx_sessions_status ON sessions(status);
 CREATE INDEX idx_sessions_flow ON sessions(flow_id);
 CREATE INDEX idx_sessions_activity ON sessions(last_activity_at);
+CREATE INDEX idx_sessions_parent ON sessions(parent_session_id, id)
+    WHERE parent_session_id IS NOT NULL;
+CREATE INDEX idx_sessions_time_from ON sessions(time_from) WHERE time_from IS NOT NULL;
 
 -- The directories in which a session worked: a row for each time that an event named another
 -- directory.
