@@ -4,7 +4,7 @@
  * compares them with instructions.txt. Counts hardly depend on other programs on the machine, so
  * they show a slower path that clocks cannot show.
  *
- *   instructions DIR PATH TIMES  appends TIMES times 1,000 events, and prints with how many events
+ *   instructions DIR PATH TIMES  appends TIMES times 400 events, and prints with how many events
  *                                hot_<path>() dealt
  *
  *   append   one durable event: group commit without other appends
@@ -27,7 +27,7 @@
 
 #define QUERIES    20u
 #define RANGE      50u
-#define SYNC_EVERY 400u
+#define SYNC_EVERY 200u
 #define SEED       1
 
 static void check(annal_status status, const annal_error *err)
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
                            &store, &err),
           &err);
     bool appends = strcmp(argv[2], "append") == 0, bulk = strcmp(argv[2], "bulk") == 0;
-    uint64_t events = 1000 * strtoull(argv[3], NULL, 10);
+    uint64_t events = 400 * strtoull(argv[3], NULL, 10);
     uint64_t counted = appends || bulk ? append_all(store, session, events, bulk)
                                        : ask_all(store, session, events, argv[2]);
     check(annal_store_close(store, &err), &err);

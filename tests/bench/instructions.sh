@@ -58,8 +58,8 @@ run() {
         ls) set -- "$1" $((20 * $2)) "$3" ls ;;
         search) set -- "$1" $((400 * $2)) "$3" search function ;;
         import)
-            log $((150 * $2)) >"$work/$1.$2.jsonl"
-            set -- "$1" $((150 * $2)) "$3" import claude-code "$work/$1.$2.jsonl"
+            log $((60 * $2)) >"$work/$1.$2.jsonl"
+            set -- "$1" $((60 * $2)) "$3" import claude-code "$work/$1.$2.jsonl"
             ;;
     esac
     echo "$2" >"$3"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forks of forks: verbs accept a chain of a thousand in linear time, and report longer chains. */
+/* Forks of forks: verbs accept a chain of a thousand, and report longer chains. */
 #include "journal/base/buf.h"
 #include "journal/codec.h"
 #include "tests/support/runner.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* c0 is an ordinary session; c<n> is a fork of c<n-1> after its only event. */
+/* c<from> is an ordinary session; c<n> is a fork of c<n-1> after its only event. */
 static void put_chain(int from, int to)
 {
     static uint64_t h; /* of the last event */
@@ -23,16 +23,16 @@ static void put_chain(int from, int to)
         struct frame_header header = {
             .version = FRAME_VERSION, .session = annal_slice_of(name), .created_us = i};
         memcpy(header.file, &i, sizeof i);
-        if (i > 0) {
+        if (i > from) {
             header.fork = annal_slice_of(parent);
-            header.fork_seq = (uint64_t)i;
+            header.fork_seq = (uint64_t)(i - from);
             header.fork_h = h;
         }
         snprintf(data, sizeof data, "{\"n\":%d}", i);
         const annal_draft draft = {.type = ANNAL_SLICE("a"), .data = annal_slice_of(data)};
         ck_assert_int_eq(annal__codec_json.encode_header(&bytes, &header, &before), ANNAL_OK);
         const struct frame_place place = {
-            .seq = (uint64_t)i + 1, .ts_us = i, .offset = bytes.len, .h_before = before};
+            .seq = (uint64_t)(i - from) + 1, .ts_us = i, .offset = bytes.len, .h_before = before};
         ck_assert_int_eq(annal__codec_json.encode_event(&bytes, &draft, &place, &h), ANNAL_OK);
         snprintf(path, sizeof path, "store/events/%s.jsonl", name);
         file_write(tmpdir_path(&cli.dir, path), bytes.ptr, bytes.len);
@@ -40,10 +40,10 @@ static void put_chain(int from, int to)
     }
 }
 
-static void begin(int last)
+static void begin(int first, int last)
 {
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "other");
-    put_chain(0, last);
+    put_chain(first, last);
 }
 
 START_TEST(every_verb_accepts_a_chain_of_a_thousand_forks)
@@ -63,8 +63,8 @@ START_TEST(every_verb_accepts_a_chain_of_a_thousand_forks)
         {"search", "c1000", "--all"},
         {"tail", "c1000"},
         {"replay", "c1000", "--json"},
-        {"replay", "c1000", "--at", "500", "--json"},
-        {"diff", "c1000", "400", "500"},
+        {"replay", "c1000", "--at", "200", "--json"},
+        {"diff", "c1000", "100", "200"},
         {"snapshot", "c1000"},
         {"export", "c1000", "--format", "jsonl"},
         {"export", "c1000", "--format", "html"},
@@ -75,8 +75,8 @@ START_TEST(every_verb_accepts_a_chain_of_a_thousand_forks)
         {"delete", "new", "--yes"},
         {"delete", "c1000", "--yes"},
     };
-    begin(1000);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i += full_or(1, 2)) {
+    begin((int)full_or(0, 700), 1000);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         cli_run(&cli, NULL, verbs[i]);
         ck_assert_msg(
             cli.exit_status == 0 ||
@@ -90,18 +90,19 @@ END_TEST
 
 START_TEST(a_bundle_of_a_chain_of_a_thousand_forks_is_imported)
 {
-    begin(1000);
+    begin((int)full_or(0, 700), 1000);
     DONE(&cli, "export", "c1000", "--format", "bundle", "--to", tmpdir_path(&cli.dir, "b"));
     cli.store = tmpdir_path(&cli.dir, "second");
     DONE(&cli, "import", "bundle", tmpdir_path(&cli.dir, "b"));
-    ck_assert_ptr_nonnull(strstr(cli.out, "1,001 sessions, 1,001 events"));
+    ck_assert_ptr_nonnull(strstr(cli.out, full_or(1, 0) ? "1,001 sessions, 1,001 events"
+                                                        : "301 sessions, 301 events"));
     DONE(&cli, "verify");
 }
 END_TEST
 
 START_TEST(a_session_has_at_most_1024_ancestors)
 {
-    begin(ANNAL_ANCESTORS_MAX);
+    begin(0, ANNAL_ANCESTORS_MAX);
     DONE(&cli, "verify", "c1024");
     CLI(&cli, NULL, "fork", "c1024", "new");
     cli_assert_refused(&cli, 1, "session 'c1024' has 1024 ancestors, the maximum");
@@ -119,7 +120,7 @@ START_TEST(a_longer_chain_is_reported_and_other_sessions_are_answered)
         {"replay", "c1100", "--json"},
         {"tail", "c1100"},
     };
-    begin(1100);
+    begin(0, 1100);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         cli_run(&cli, NULL, verbs[i]);
         ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%s: %d: %s", verbs[i][0],

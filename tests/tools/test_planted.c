@@ -183,8 +183,10 @@ START_TEST(verify_and_doctor_name_a_database_with_planted_sql)
 {
     static const char *const verbs[] = {"verify", "doctor"};
     const char *database = planted[_i].database;
+    if (full_or(0, (unsigned)_i % 2) == 1)
+        return; /* the next test plants it as usual */
     init(database);
-    for (size_t i = full_or(0, (unsigned)_i % 2); i < 2; i += full_or(1, 2)) {
+    for (size_t i = full_or(0, (unsigned)_i / 2 % 2); i < 2; i += full_or(1, 2)) {
         cli_change_database(&cli, database, planted[_i].sql);
         ck_named(verbs[i], database);
         ask_all(database);
@@ -199,6 +201,8 @@ START_TEST(planted_sql_in_a_read_only_store_changes_no_answer)
     const char *database = planted[_i].database;
     char *answers[QUESTIONS] = {NULL};
     char command[600];
+    if (full_or(1, (unsigned)_i % 2) == 0)
+        return; /* the test before plants it */
     init(database);
     for (size_t i = 0; i < QUESTIONS; i++)
         if (ask(i, database))
