@@ -76,7 +76,7 @@ run_part() {
     large)
         cmake --preset bench
         cmake --build --preset bench
-        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay(_logs)?[.]|journal[.]json_msgpack|packs[.](prose|linear)|extension|ship[.]hostile|tools[.]((im|ex)port|planted|sweep|plot|chain|forged))'
+        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay(_logs)?[.]|journal[.](commit|json_msgpack)|packs[.](prose|linear)|extension|ship[.]hostile|tools[.]((im|ex)port|planted|sweep|plot|chain|forged))'
         ;;
     resume)
         cmake --preset bench
