@@ -297,6 +297,16 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
     return next_event(cursor, false, out_event, err);
 }
 
+annal_status annal__cursor_open_event(annal_store *store, annal_slice session, uint64_t seq,
+                                      annal_cursor **out_cursor, annal_event *out_event,
+                                      annal_error *err)
+{
+    annal_status status = annal_cursor_open(store, session, seq, out_cursor, err);
+    if (status >= 0)
+        status = annal_cursor_next(*out_cursor, out_event, err);
+    return status == ANNAL_OK && out_event->seq != seq ? ANNAL_END : status;
+}
+
 annal_status annal__cursor_next_json(annal_cursor *cursor, annal_event *out_event, annal_error *err)
 {
     return next_event(cursor, true, out_event, err);

@@ -12,6 +12,7 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
 #include "journal/base/slice.h"
+#include "journal/sys/cursor.h"
 
 #include <annal/artifact.h>
 #include <annal/step.h>
@@ -202,11 +203,9 @@ static annal_status read_answer(annal_steps *steps, const struct step *step, ann
     annal_event event;
     annal_step_answer answer = {0};
     annal_status status =
-        annal_cursor_open(annal__index_store(steps->index), annal_slice_of(steps->session),
-                          step->ended_seq, &cursor, err);
-    if (status >= 0)
-        status = annal_cursor_next(cursor, &event, err);
-    if (status == ANNAL_OK && event.seq == step->ended_seq)
+        annal__cursor_open_event(annal__index_store(steps->index), annal_slice_of(steps->session),
+                                 step->ended_seq, &cursor, &event, err);
+    if (status == ANNAL_OK)
         status = answer_of(steps, &event, &answer, err);
     else if (status >= 0)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,

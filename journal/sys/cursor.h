@@ -30,6 +30,15 @@ ANNAL_MUST_CHECK annal_status annal__cursor_next_head(annal_cursor *cursor, anna
 ANNAL_MUST_CHECK annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *bytes,
                                                  size_t len, size_t *out_len, annal_error *err);
 
+/*
+ * Open a cursor at event seq of a session, for a fork also an ancestor's event, and read it. It is
+ * valid until *out_cursor is closed, which the caller does, also after a failure. ANNAL_END: the
+ * session has no such event. ANNAL_DAMAGE: it is damaged.
+ */
+ANNAL_MUST_CHECK annal_status annal__cursor_open_event(annal_store *store, annal_slice session,
+                                                       uint64_t seq, annal_cursor **out_cursor,
+                                                       annal_event *out_event, annal_error *err);
+
 /* Free the memory of a cursor that will not be used for a while. It keeps its position; its slices
  * are not valid any more. */
 void annal__cursor_rest(annal_cursor *cursor);

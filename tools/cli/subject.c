@@ -3,6 +3,7 @@
 
 #include "index/sys/pack.h"
 #include "journal/base/error.h"
+#include "journal/sys/cursor.h"
 
 #include <annal/journal.h>
 #include <annal/pack.h>
@@ -16,14 +17,13 @@ static annal_status read_event(annal_store *store, annal_slice session, struct s
 {
     annal_cursor *cursor = NULL;
     annal_event event = {0};
-    annal_status status = annal_cursor_open(store, session, subject->seq, &cursor, err);
-    if (status >= 0)
-        status = annal_cursor_next(cursor, &event, err);
+    annal_status status =
+        annal__cursor_open_event(store, session, subject->seq, &cursor, &event, err);
     if (status == ANNAL_DAMAGE)
         status =
             annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " of session '%.*s' is damaged",
                         subject->seq, ANNAL_FMT(session));
-    else if (status == ANNAL_END || (status >= 0 && event.seq != subject->seq))
+    else if (status == ANNAL_END)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no event %" PRIu64,
                              ANNAL_FMT(session), subject->seq);
     if (status >= 0)

@@ -6,6 +6,7 @@
 #include "journal/base/error.h"
 #include "journal/sys/adopt.h"
 #include "journal/sys/artifact.h"
+#include "journal/sys/cursor.h"
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
 #include "tools/cli/store_open.h"
@@ -194,11 +195,10 @@ static annal_status prove_fork_point(struct staging *staging, const annal_sessio
     annal_cursor *cursor = NULL;
     annal_event event = {0};
     annal_error ignored;
-    annal_status status = annal_cursor_open(staging->store, annal_slice_of(fork->fork_session),
-                                            fork->fork_seq, &cursor, &ignored);
-    if (status >= 0)
-        status = annal_cursor_next(cursor, &event, &ignored);
-    bool is_here = status == ANNAL_OK && event.seq == fork->fork_seq && event.h == fork->fork_h;
+    annal_status status =
+        annal__cursor_open_event(staging->store, annal_slice_of(fork->fork_session), fork->fork_seq,
+                                 &cursor, &event, &ignored);
+    bool is_here = status == ANNAL_OK && event.h == fork->fork_h;
     annal_cursor_close(cursor);
     return is_here ? ANNAL_OK
                    : annal__fail(staging->err, ANNAL_ERR_CORRUPT,

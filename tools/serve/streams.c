@@ -6,6 +6,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
+#include "journal/sys/cursor.h"
 #include "replay/sys/tail.h"
 #include "tools/cli/args.h"
 #include "tools/serve/produce.h"
@@ -226,13 +227,10 @@ static annal_status is_there(struct stream *stream, const struct stream_part *pa
     *out_there = part->seq == 0;
     if (part->seq == 0)
         return ANNAL_OK;
-    annal_status status =
-        annal_cursor_open(stream->serve->store, part->session, part->seq, &cursor, err);
-    if (status >= 0)
-        status = annal_cursor_next(cursor, &event, err);
-    *out_there = status == ANNAL_OK && event.seq == part->seq && event.h == part->h;
-    if (status >= 0)
-        annal_cursor_close(cursor);
+    annal_status status = annal__cursor_open_event(stream->serve->store, part->session, part->seq,
+                                                   &cursor, &event, err);
+    *out_there = status == ANNAL_OK && event.h == part->h;
+    annal_cursor_close(cursor);
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
 }
 

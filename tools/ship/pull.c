@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/sys/artifact.h"
+#include "journal/sys/cursor.h"
 #include "journal/sys/rebuild.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/command.h"
@@ -72,10 +73,9 @@ static annal_status hash_of(annal_store *store, const char *session, uint64_t se
 {
     annal_cursor *cursor = NULL;
     annal_event event = {0};
-    annal_status status = annal_cursor_open(store, annal_slice_of(session), seq, &cursor, err);
-    if (status >= 0)
-        status = annal_cursor_next(cursor, &event, err);
-    *out_h = status == ANNAL_OK && event.seq == seq ? event.h : 0;
+    annal_status status =
+        annal__cursor_open_event(store, annal_slice_of(session), seq, &cursor, &event, err);
+    *out_h = status == ANNAL_OK ? event.h : 0;
     annal_cursor_close(cursor);
     return status < 0 ? status : ANNAL_OK;
 }
