@@ -18,6 +18,8 @@
 #include <string.h>
 #include <time.h>
 
+extern const char annal__sql_html_below[]; /* below.sql */
+
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define MARK        "<!--annal:data-->\n"
 
@@ -61,15 +63,8 @@ static int add_id(void *arg, const annal_row *row)
 static annal_status find_sessions(struct html *html, annal_slice session, bool tree,
                                   annal_error *err)
 {
-    static const char one[] = "SELECT ?1";
-    static const char below[] =
-        "WITH RECURSIVE edges AS MATERIALIZED (SELECT s.id AS below,"
-        " coalesce(f.parent_session_id, s.parent_session_id) AS above"
-        " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id),"
-        " down (id) AS (SELECT ?1 UNION SELECT edges.below FROM down JOIN edges"
-        " ON edges.above = down.id) SELECT id FROM down";
     const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
-    return annal_sql(html->index, annal_slice_of(tree ? below : one),
+    return annal_sql(html->index, annal_slice_of(tree ? annal__sql_html_below : "SELECT ?1"),
                      &(annal_sql_options){.params = &id, .param_count = 1}, add_id, &html->ids,
                      err);
 }

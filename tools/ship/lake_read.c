@@ -25,6 +25,8 @@
 #include <string.h>
 #include <unistd.h>
 
+extern const char annal__sql_ship_agents[]; /* agents.sql */
+
 /* ---- Finding a session ---- */
 
 /* Read all manifests from the first, unless that was done. Manifests written after that are not
@@ -507,14 +509,7 @@ annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn
         twalk_r(lake->tree, add_live, &reading);
     }
     if (status >= 0 && reading.count > 0)
-        status = read_files(
-            &reading,
-            " SELECT session_id, arg_max(regexp_extract(data, "
-            "'\"parent_session_id\"\\s*:\\s*\"([^\"|\\n]+)\"',"
-            " 1), seq) AS parent FROM f WHERE type IN ('session.created', 'session_start', "
-            "'session.updated') AND"
-            " regexp_matches(data, '\"parent_session_id\"\\s*:\\s*\"[^\"|\\n]+\"') GROUP BY ALL",
-            note_agent, &links);
+        status = read_files(&reading, annal__sql_ship_agents, note_agent, &links);
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     if (status >= 0)
         status = give_tree(&links, name, fn, arg, err);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const char annal__sql_ship_renew[]; /* renew.sql */
+
 /* Read a session's home from three columns, starting at `column`: name of the store, epoch, seconds
  * left. */
 static void read_home(const PGresult *result, int row, int column, struct home *out)
@@ -57,17 +59,8 @@ static annal_status renew(struct ship_target *target, struct home_lease *leases,
         postgres_add_number(&arrays[1], leases[i].lease.epoch);
         postgres_add_number(&arrays[2], leases[i].lease.seconds);
     }
-    annal_status status = postgres_run_arrays(
-        target,
-        "WITH mine AS MATERIALIZED (SELECT home.session, seconds FROM annal._homes AS home,"
-        " unnest($2::text[], $3::bigint[], $4::int[]) AS mine (session, epoch, seconds)"
-        " WHERE home.session = mine.session AND home.store = $1 AND home.epoch = mine.epoch"
-        " ORDER BY home.session FOR NO KEY UPDATE OF home),"
-        " kept AS (UPDATE annal._homes AS home SET until = clock_timestamp() + make_interval"
-        "(secs => seconds) FROM mine WHERE home.session = mine.session RETURNING home.session)"
-        " SELECT kept.session IS NOT NULL FROM unnest($2::text[]) WITH ORDINALITY AS mine"
-        " (session, n) LEFT JOIN kept USING (session) ORDER BY n",
-        &target->store, 1, arrays, 3, &result, err);
+    annal_status status = postgres_run_arrays(target, annal__sql_ship_renew, &target->store, 1,
+                                              arrays, 3, &result, err);
     if (status < 0)
         return status;
     for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const char annal__sql_ship_tree[]; /* tree.sql */
+
 struct rows {
     row_fn fn;
     void *arg;
@@ -230,17 +232,8 @@ annal_status postgres_tree(struct ship_target *target, annal_slice session, sess
     annal_status status = postgres_make_all_rows(target, err);
     if (status < 0)
         return status;
-    return postgres_query(
-        target,
-        "WITH RECURSIVE head AS MATERIALIZED (SELECT session, parent, said ->> 'parent_session_id'"
-        " AS agent_of FROM annal._heads LEFT JOIN annal._session_rows USING (key) WHERE store = "
-        "$1),"
-        " link AS MATERIALIZED (SELECT session, parent AS above FROM head UNION ALL SELECT session,"
-        " agent_of FROM head),"
-        " tree AS (SELECT $2::text COLLATE \"C\" AS session UNION SELECT link.session FROM tree"
-        " JOIN link ON link.above = tree.session)"
-        " SELECT session FROM tree WHERE session <> $2",
-        values, 2, true, give_session, &(struct sessions){fn, arg}, err);
+    return postgres_query(target, annal__sql_ship_tree, values, 2, true, give_session,
+                          &(struct sessions){fn, arg}, err);
 }
 
 struct content {
