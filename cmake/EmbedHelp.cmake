@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DINPUT=… -DOUTPUT=… -P EmbedHelp.cmake: help texts of verbs as OUTPUT.h and OUTPUT.c. A file <verb>.txt has a line
 # with its license, the text, an empty line, and the examples after a line "examples:". HELP(verb) sets both members of a
-# struct command.
+# struct command; COMMAND(word, what, verb, operands, function) also sets name, summary, fields and run.
 set(license_end "0a,")
 set(examples_begin "0a,0a,65,78,61,6d,70,6c,65,73,3a,0a,") # "\n\nexamples:\n"
 string(LENGTH ${examples_begin} examples_begin_length)
@@ -29,5 +29,6 @@ foreach(file IN LISTS INPUT)
 endforeach()
 file(WRITE ${OUTPUT}.h "/* Made at build time of the files in tools/help. */
 #define HELP(verb) .about = help_##verb##_about, .examples = help_##verb##_examples
+#define COMMAND(word, what, help, operands, function) .name = word, .summary = what, HELP(help), .fields = operands, .run = function
 ${declared}")
 file(WRITE ${OUTPUT}.c "#include \"${OUTPUT}.h\"\n${texts}")

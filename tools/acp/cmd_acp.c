@@ -287,8 +287,5 @@ static const struct field fields[] = {
     OPERAND("AGENT", FIELD_LIST, NULL, "the agent's command, and its arguments after it"),
     CREATE_OPTION, FIELDS_END};
 
-const struct command cmd_acp = {.name = "acp",
-                                .summary = "record an agent between it and an editor (ACP)",
-                                HELP(acp),
-                                .fields = fields,
-                                .run = run};
+const struct command cmd_acp = {
+    COMMAND("acp", "record an agent between it and an editor (ACP)", acp, fields, run)};

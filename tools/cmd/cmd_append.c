@@ -229,8 +229,5 @@ static const struct field fields[] = {
     CREATE_OPTION,
     FIELDS_END};
 
-const struct command cmd_append = {.name = "append",
-                                   .summary = "append events to a session",
-                                   HELP(append),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_append = {
+    COMMAND("append", "append events to a session", append, fields, run)};

@@ -216,17 +216,10 @@ static const struct command verbs[] = {
      .session = "{SESSION}",
      .said = "stored {bytes} bytes as {sha256}",
      .run = put},
-    {.name = "get",
-     .summary = "print an artifact, checked against its hash",
-     HELP(artifact_get),
-     .fields = get_fields,
-     .run = get},
-    {.name = "ls", .summary = "list artifacts", HELP(artifact_ls), .fields = ls_fields, .run = ls},
-    {.name = "sweep",
-     .summary = "remove the artifacts that no event names",
-     HELP(artifact_sweep),
-     .fields = sweep_fields,
-     .run = sweep},
+    {COMMAND("get", "print an artifact, checked against its hash", artifact_get, get_fields, get)},
+    {COMMAND("ls", "list artifacts", artifact_ls, ls_fields, ls)},
+    {COMMAND("sweep", "remove the artifacts that no event names", artifact_sweep, sweep_fields,
+             sweep)},
     {0}};
 
 const struct noun noun_artifact = {

@@ -79,11 +79,8 @@ static const struct field fields[] = {
     OPERAND("DIR", FIELD_TEXT, NULL, "directory of the backup"),
     FLAG("check", NULL, "compare the backup in DIR with its manifest"), FIELDS_END};
 
-const struct command cmd_backup = {.name = "backup",
-                                   .summary = "copy the store, also while it is in use",
-                                   HELP(backup),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_backup = {
+    COMMAND("backup", "copy the store, also while it is in use", backup, fields, run)};
 
 static int run_restore(const struct args *args)
 {
@@ -109,8 +106,5 @@ static int run_restore(const struct args *args)
 static const struct field restore_fields[] = {OPERAND("DIR", FIELD_TEXT, NULL, "the backup"),
                                               FIELDS_END};
 
-const struct command cmd_restore = {.name = "restore",
-                                    .summary = "create a store from a backup",
-                                    HELP(restore),
-                                    .fields = restore_fields,
-                                    .run = run_restore};
+const struct command cmd_restore = {
+    COMMAND("restore", "create a store from a backup", restore, restore_fields, run_restore)};

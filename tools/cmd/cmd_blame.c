@@ -161,12 +161,9 @@ static int run_blame(const struct args *args)
 static const struct field blame_fields[] = {
     OPERAND("FILE", FIELD_TEXT, NULL, "the file; FILE:LINE or FILE:FIRST-LAST"), FIELDS_END};
 
-const struct command cmd_blame = {.name = "blame",
-                                  .summary =
-                                      "show which session wrote each line of a file, and for whom",
-                                  HELP(blame),
-                                  .fields = blame_fields,
-                                  .run = run_blame};
+const struct command cmd_blame = {
+    COMMAND("blame", "show which session wrote each line of a file, and for whom", blame,
+            blame_fields, run_blame)};
 
 /* ---- log ---- */
 
@@ -206,8 +203,5 @@ static const struct field log_fields[] = {
     OPTION_WITH("git", "RANGE", FIELD_TEXT, NULL, "commits, such as main..HEAD", .required = true),
     FIELDS_END};
 
-const struct command cmd_log = {.name = "log",
-                                .summary = "list commits with the sessions that wrote them",
-                                HELP(log),
-                                .fields = log_fields,
-                                .run = run_log};
+const struct command cmd_log = {
+    COMMAND("log", "list commits with the sessions that wrote them", log, log_fields, run_log)};

@@ -107,9 +107,5 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_cat = {.name = "cat",
-                                .summary =
-                                    "print the events of a session, straight from its journal",
-                                HELP(cat),
-                                .fields = fields,
-                                .run = run};
+const struct command cmd_cat = {
+    COMMAND("cat", "print the events of a session, straight from its journal", cat, fields, run)};

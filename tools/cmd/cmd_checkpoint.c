@@ -59,8 +59,5 @@ static const struct field fields[] = {OPTION_WITH("mode", "MODE", FIELD_CHOICE, 
                                                   .choices = "TRUNCATE|PASSIVE|FULL|RESTART"),
                                       FIELDS_END};
 
-const struct command cmd_checkpoint = {.name = "checkpoint",
-                                       .summary = "move the WAL of each database into the database",
-                                       HELP(checkpoint),
-                                       .fields = fields,
-                                       .run = run};
+const struct command cmd_checkpoint = {COMMAND(
+    "checkpoint", "move the WAL of each database into the database", checkpoint, fields, run)};

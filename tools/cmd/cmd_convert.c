@@ -96,8 +96,5 @@ static int run(const struct args *args)
     return out_finish(store_close(convert.store, exit_status));
 }
 
-const struct command cmd_convert = {.name = "convert",
-                                    .summary = "convert the journals of sessions to another format",
-                                    HELP(convert),
-                                    .fields = fields,
-                                    .run = run};
+const struct command cmd_convert = {
+    COMMAND("convert", "convert the journals of sessions to another format", convert, fields, run)};

@@ -107,22 +107,12 @@ static const struct field no_fields[] = {FIELDS_END};
 static const struct field cursor_fields[] = {
     OPERAND("CURSOR", FIELD_TEXT, NULL, "name of the cursor"), FIELDS_END};
 
-static const struct command verbs[] = {{.name = "list",
-                                        .summary = "list the named cursors",
-                                        HELP(cursor_list),
-                                        .fields = no_fields,
-                                        .run = list},
-                                       {.name = "show",
-                                        .summary = "show the position of a cursor in each session",
-                                        HELP(cursor_show),
-                                        .fields = cursor_fields,
-                                        .run = show},
-                                       {.name = "drop",
-                                        .summary = "delete a cursor",
-                                        HELP(cursor_drop),
-                                        .fields = cursor_fields,
-                                        .run = drop},
-                                       {0}};
+static const struct command verbs[] = {
+    {COMMAND("list", "list the named cursors", cursor_list, no_fields, list)},
+    {COMMAND("show", "show the position of a cursor in each session", cursor_show, cursor_fields,
+             show)},
+    {COMMAND("drop", "delete a cursor", cursor_drop, cursor_fields, drop)},
+    {0}};
 
 const struct noun noun_cursor = {
     .name = "cursor", .summary = "positions of the readers of tails", .verbs = verbs};

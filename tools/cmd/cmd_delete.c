@@ -104,8 +104,5 @@ static int run(const struct args *args)
     return store_close(store, exit_status);
 }
 
-const struct command cmd_delete = {.name = "delete",
-                                   .summary = "delete sessions permanently",
-                                   HELP(delete),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_delete = {
+    COMMAND("delete", "delete sessions permanently", delete, fields, run)};

@@ -288,8 +288,5 @@ static const struct field fields[] = {
     FIELDS_END};
 
 const struct command cmd_diff = {
-    .name = "diff",
-    .summary = "what changed between two moments, or differs between two sessions",
-    HELP(diff),
-    .fields = fields,
-    .run = run};
+    COMMAND("diff", "what changed between two moments, or differs between two sessions", diff,
+            fields, run)};

@@ -719,8 +719,5 @@ static const struct field fields[] = {
                 .with = "transition-stale"),
     FIELDS_END};
 
-const struct command cmd_doctor = {.name = "doctor",
-                                   .summary = "check the health of the store, and suggest actions",
-                                   HELP(doctor),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_doctor = {
+    COMMAND("doctor", "check the health of the store, and suggest actions", doctor, fields, run)};

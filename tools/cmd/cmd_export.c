@@ -170,8 +170,5 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_export = {.name = "export",
-                                   .summary = "write a session for other programs, or for people",
-                                   HELP(export),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_export = {
+    COMMAND("export", "write a session for other programs, or for people", export, fields, run)};

@@ -64,9 +64,5 @@ static const struct field fields[] = {
                 "format of the new journal (default: as SESSION)", .choices = JOURNAL_FORMATS),
     FIELDS_END};
 
-const struct command cmd_fork = {.name = "fork",
-                                 .summary =
-                                     "continue from any event of a session, in a new session",
-                                 HELP(fork),
-                                 .fields = fields,
-                                 .run = run};
+const struct command cmd_fork = {
+    COMMAND("fork", "continue from any event of a session, in a new session", fork, fields, run)};

@@ -280,8 +280,5 @@ static const struct field fields[] = {
     FIELDS_END};
 
 const struct command cmd_handoff = {
-    .name = "handoff",
-    .summary = "write a session as another agent's file, to resume it there",
-    HELP(handoff),
-    .fields = fields,
-    .run = run};
+    COMMAND("handoff", "write a session as another agent's file, to resume it there", handoff,
+            fields, run)};

@@ -988,9 +988,6 @@ static const struct field fields[] = {
     FIELDS_END};
 
 const struct command cmd_import = {
-    .name = "import",
-    .summary = "import agent logs; a repeated import adds only new events",
-    HELP(import),
-    .fields = fields,
-    .run = run,
+    COMMAND("import", "import agent logs; a repeated import adds only new events", import, fields,
+            run),
 };

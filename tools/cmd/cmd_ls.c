@@ -613,8 +613,4 @@ static const struct field fields[] = {
                 .choices = "jsonl|csv|table"),
     FIELDS_END};
 
-const struct command cmd_ls = {.name = "ls",
-                               .summary = "list the sessions, newest first",
-                               HELP(ls),
-                               .fields = fields,
-                               .run = run};
+const struct command cmd_ls = {COMMAND("ls", "list the sessions, newest first", ls, fields, run)};

@@ -416,37 +416,15 @@ static const struct field no_fields[] = {FIELDS_END};
 static const struct field name_fields[] = {OPERAND("NAME", FIELD_TEXT, NULL, "the pack"),
                                            FIELDS_END};
 
-static const struct command verbs[] = {{.name = "enable",
-                                        .summary = "enable an included pack",
-                                        HELP(pack_enable),
-                                        .fields = enable_fields,
-                                        .run = enable},
-                                       {.name = "disable",
-                                        .summary = "disable a pack",
-                                        HELP(pack_disable),
-                                        .fields = name_fields,
-                                        .run = disable},
-                                       {.name = "list",
-                                        .summary = "list the enabled packs, and their state",
-                                        HELP(pack_list),
-                                        .fields = no_fields,
-                                        .run = list},
-                                       {.name = "check",
-                                        .summary = "check a pack",
-                                        HELP(pack_check),
-                                        .fields = check_fields,
-                                        .run = check},
-                                       {.name = "test",
-                                        .summary = "run the cases of a test file of packs",
-                                        HELP(pack_test),
-                                        .fields = test_fields,
-                                        .run = pack_test},
-                                       {.name = "rebuild",
-                                        .summary = "rebuild the tables of a pack from the journals",
-                                        HELP(pack_rebuild),
-                                        .fields = name_fields,
-                                        .run = rebuild},
-                                       {0}};
+static const struct command verbs[] = {
+    {COMMAND("enable", "enable an included pack", pack_enable, enable_fields, enable)},
+    {COMMAND("disable", "disable a pack", pack_disable, name_fields, disable)},
+    {COMMAND("list", "list the enabled packs, and their state", pack_list, no_fields, list)},
+    {COMMAND("check", "check a pack", pack_check, check_fields, check)},
+    {COMMAND("test", "run the cases of a test file of packs", pack_test, test_fields, pack_test)},
+    {COMMAND("rebuild", "rebuild the tables of a pack from the journals", pack_rebuild, name_fields,
+             rebuild)},
+    {0}};
 
 const struct noun noun_pack = {
     .name = "pack", .summary = "packs of a store, and whether they are correct", .verbs = verbs};

@@ -266,8 +266,5 @@ static const struct field fields[] = {
     FLAG("delete-journals", NULL, "delete their journals too, permanently"),
     FIELDS_END};
 
-const struct command cmd_prune = {.name = "prune",
-                                  .summary = "remove old sessions from the tables",
-                                  HELP(prune),
-                                  .fields = fields,
-                                  .run = run};
+const struct command cmd_prune = {
+    COMMAND("prune", "remove old sessions from the tables", prune, fields, run)};

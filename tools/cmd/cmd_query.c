@@ -454,8 +454,5 @@ static const struct field fields[] = {
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file of --format parquet"),
     FIELDS_END};
 
-const struct command cmd_query = {.name = "query",
-                                  .summary = "find events by session, type, time and seq",
-                                  HELP(query),
-                                  .fields = fields,
-                                  .run = run};
+const struct command cmd_query = {
+    COMMAND("query", "find events by session, type, time and seq", query, fields, run)};

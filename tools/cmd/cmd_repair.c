@@ -134,9 +134,5 @@ static const struct field fields[] = {
                 .without = "to"),
     FIELDS_END};
 
-const struct command cmd_repair = {
-    .name = "repair",
-    .summary = "copy the sound events of a damaged session to a new session",
-    HELP(repair),
-    .fields = fields,
-    .run = run};
+const struct command cmd_repair = {COMMAND(
+    "repair", "copy the sound events of a damaged session to a new session", repair, fields, run)};

@@ -314,8 +314,5 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_replay = {.name = "replay",
-                                   .summary = "the state of a session at a moment of its past",
-                                   HELP(replay),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_replay = {
+    COMMAND("replay", "the state of a session at a moment of its past", replay, fields, run)};

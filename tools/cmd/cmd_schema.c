@@ -98,8 +98,5 @@ static const struct field fields[] = {
     FIELDS_END};
 
 const struct command cmd_schema = {
-    .name = "schema",
-    .summary = "list the tables that SQL can query, or the columns of a table",
-    HELP(schema),
-    .fields = fields,
-    .run = run};
+    COMMAND("schema", "list the tables that SQL can query, or the columns of a table", schema,
+            fields, run)};

@@ -624,8 +624,5 @@ static const struct field fields[] = {
     FLAG("on", NULL, "switch search on again"),
     FIELDS_END};
 
-const struct command cmd_search = {.name = "search",
-                                   .summary = "find sessions by their messages and tool output",
-                                   HELP(search),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_search = {
+    COMMAND("search", "find sessions by their messages and tool output", search, fields, run)};

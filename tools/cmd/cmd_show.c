@@ -455,5 +455,4 @@ static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
     FLAG("recovery", NULL, "print a summary for an agent that continues the session"), FIELDS_END};
 
-const struct command cmd_show = {
-    .name = "show", .summary = "describe a session", HELP(show), .fields = fields, .run = run};
+const struct command cmd_show = {COMMAND("show", "describe a session", show, fields, run)};

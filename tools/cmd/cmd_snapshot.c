@@ -133,22 +133,12 @@ static const struct field drop_fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "session of the snapshots to delete"),
     FLAG("all", NULL, "all sessions"), FIELDS_END};
 
-static const struct command verbs[] = {{.name = "list",
-                                        .summary = "list snapshots, and whether each is valid",
-                                        HELP(snapshot_list),
-                                        .fields = list_fields,
-                                        .run = list},
-                                       {.name = "take",
-                                        .summary = "take a snapshot of a session's state now",
-                                        HELP(snapshot_take),
-                                        .fields = take_fields,
-                                        .run = take},
-                                       {.name = "drop",
-                                        .summary = "delete snapshots",
-                                        HELP(snapshot_drop),
-                                        .fields = drop_fields,
-                                        .run = drop},
-                                       {0}};
+static const struct command verbs[] = {
+    {COMMAND("list", "list snapshots, and whether each is valid", snapshot_list, list_fields,
+             list)},
+    {COMMAND("take", "take a snapshot of a session's state now", snapshot_take, take_fields, take)},
+    {COMMAND("drop", "delete snapshots", snapshot_drop, drop_fields, drop)},
+    {0}};
 
 const struct noun noun_snapshot = {
     .name = "snapshot", .summary = "stored states of sessions", .verbs = verbs, .usual = "take"};

@@ -543,22 +543,12 @@ static const struct field restore_fields[] = {
     FLAG("force", NULL, "replace a file that differs from the copy"),
     FIELDS_END};
 
-static const struct command verbs[] = {{.name = "ls",
-                                        .summary = "list the logs that the store has copies of",
-                                        HELP(source_ls),
-                                        .fields = ls_fields,
-                                        .run = ls},
-                                       {.name = "generations",
-                                        .summary = "list all generations of the logs of a session",
-                                        HELP(source_generations),
-                                        .fields = generations_fields,
-                                        .run = generations},
-                                       {.name = "restore",
-                                        .summary = "give an agent its log back",
-                                        HELP(source_restore),
-                                        .fields = restore_fields,
-                                        .run = restore},
-                                       {0}};
+static const struct command verbs[] = {
+    {COMMAND("ls", "list the logs that the store has copies of", source_ls, ls_fields, ls)},
+    {COMMAND("generations", "list all generations of the logs of a session", source_generations,
+             generations_fields, generations)},
+    {COMMAND("restore", "give an agent its log back", source_restore, restore_fields, restore)},
+    {0}};
 
 const struct noun noun_source = {
     .name = "source", .summary = "copies of the logs that were imported", .verbs = verbs};

@@ -334,8 +334,5 @@ static const struct field fields[] = {
                 .with = "plot"),
     FIELDS_END};
 
-const struct command cmd_stats = {.name = "stats",
-                                  .summary = "count the contents of the store, and its writes",
-                                  HELP(stats),
-                                  .fields = fields,
-                                  .run = run};
+const struct command cmd_stats = {
+    COMMAND("stats", "count the contents of the store, and its writes", stats, fields, run)};

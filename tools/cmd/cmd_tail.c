@@ -255,8 +255,5 @@ static const struct field fields[] = {
     RAW_OPTION,
     FIELDS_END};
 
-const struct command cmd_tail = {.name = "tail",
-                                 .summary = "print events of some or all sessions, and follow live",
-                                 HELP(tail),
-                                 .fields = fields,
-                                 .run = run};
+const struct command cmd_tail = {
+    COMMAND("tail", "print events of some or all sessions, and follow live", tail, fields, run)};

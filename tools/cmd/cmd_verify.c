@@ -804,8 +804,5 @@ static const struct field fields[] = {
                 .least = 1, .most = TURNS_JOBS_MAX),
     FIELDS_END};
 
-const struct command cmd_verify = {.name = "verify",
-                                   .summary = "prove that nothing is damaged",
-                                   HELP(verify),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_verify = {
+    COMMAND("verify", "prove that nothing is damaged", verify, fields, run)};

@@ -51,5 +51,4 @@ static int run(const struct args *args)
 static const struct field fields[] = {FLAG("extension", NULL, "path of the extension for SQLite"),
                                       FIELDS_END};
 
-const struct command cmd_version = {
-    .name = "version", .summary = "print the version", HELP(version), .fields = fields, .run = run};
+const struct command cmd_version = {COMMAND("version", "print the version", version, fields, run)};

@@ -42,9 +42,6 @@ static const struct field fields[] = {
     FIELDS_END};
 
 const struct command cmd_watch = {
-    .name = "watch",
-    .summary = "import the logs of this machine's agents while they are written",
-    HELP(watch),
-    .fields = fields,
-    .run = run,
+    COMMAND("watch", "import the logs of this machine's agents while they are written", watch,
+            fields, run),
 };

@@ -171,8 +171,5 @@ static const struct field fields[] = {
     FLAG("write", NULL, "with install: write it, and keep a backup"),
     FIELDS_END};
 
-const struct command cmd_mcp = {.name = "mcp",
-                                .summary = "let agents search and read past sessions (MCP)",
-                                HELP(mcp),
-                                .fields = fields,
-                                .run = run};
+const struct command cmd_mcp = {
+    COMMAND("mcp", "let agents search and read past sessions (MCP)", mcp, fields, run)};

@@ -285,14 +285,8 @@ static const struct field fix_fields[] = {
 static const struct field how_fields[] = {OPERAND("TASK", FIELD_LIST, NULL, "words of the task"),
                                           RECALL_OPTIONS};
 
-const struct command cmd_fix = {.name = "fix",
-                                .summary = "what was done after the same error",
-                                HELP(fix),
-                                .fields = fix_fields,
-                                .run = run_fix};
+const struct command cmd_fix = {
+    COMMAND("fix", "what was done after the same error", fix, fix_fields, run_fix)};
 
-const struct command cmd_how = {.name = "how",
-                                .summary = "the shortest calls with which such a task ended well",
-                                HELP(how),
-                                .fields = how_fields,
-                                .run = run_how};
+const struct command cmd_how = {COMMAND(
+    "how", "the shortest calls with which such a task ended well", how, how_fields, run_how)};

@@ -184,9 +184,5 @@ static const struct field fields[] = {
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file"),
     FIELDS_END};
 
-const struct command cmd_report = {.name = "report",
-                                   .summary =
-                                       "what sessions did and cost: tools, failures, models, days",
-                                   HELP(report),
-                                   .fields = fields,
-                                   .run = run};
+const struct command cmd_report = {COMMAND(
+    "report", "what sessions did and cost: tools, failures, models, days", report, fields, run)};

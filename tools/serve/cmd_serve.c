@@ -42,9 +42,5 @@ static const struct field fields[] = {
     CREATE_OPTION,
     FIELDS_END};
 
-const struct command cmd_serve = {.name = "serve",
-                                  .summary =
-                                      "show sessions in a browser, and serve them to programs",
-                                  HELP(serve),
-                                  .fields = fields,
-                                  .run = run};
+const struct command cmd_serve = {
+    COMMAND("serve", "show sessions in a browser, and serve them to programs", serve, fields, run)};

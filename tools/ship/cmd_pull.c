@@ -57,9 +57,5 @@ static const struct field fields[] = {
     FIELDS_END};
 
 const struct command cmd_pull = {
-    .name = "pull",
-    .summary = "copy a session from a target or a server into this store",
-    HELP(pull),
-    .fields = fields,
-    .run = run,
+    COMMAND("pull", "copy a session from a target or a server into this store", pull, fields, run),
 };

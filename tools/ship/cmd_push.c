@@ -77,9 +77,5 @@ static const struct field fields[] = {
     REMOTE_OPTIONS, FIELDS_END};
 
 const struct command cmd_push = {
-    .name = "push",
-    .summary = "copy a session to the server of another store",
-    HELP(push),
-    .fields = fields,
-    .run = run,
+    COMMAND("push", "copy a session to the server of another store", push, fields, run),
 };
