@@ -15,16 +15,17 @@
 /* A shorter answer fits into one packet anyway. */
 #define COMPRESSED_BYTES_MIN 1400u
 
-void answer_no_memory(struct request *request)
+bool answer_no_memory(struct request *request)
 {
     static const char text[] = "{\"error\":{\"code\":\"nomem\",\"message\":\"out of memory\"}}\n";
     annal__buf_done(&request->answer);
     request->constant = (annal_slice){text, sizeof text - 1};
     request->type = JSON_TYPE;
     request->status = 503;
+    return false;
 }
 
-void answer_error(struct request *request, unsigned status, const char *code, const char *format,
+bool answer_error(struct request *request, unsigned status, const char *code, const char *format,
                   ...)
 {
     char message[600];
@@ -35,10 +36,10 @@ void answer_error(struct request *request, unsigned status, const char *code, co
     annal__buf_clear(&request->answer);
     request->status = status;
     request->type = JSON_TYPE;
-    if (annal__buf_printf(&request->answer, "{\"error\":{\"code\":\"%s\",\"message\":", code) < 0 ||
-        annal__json_quote(&request->answer, annal_slice_of(message)) < 0 ||
-        annal__buf_append(&request->answer, "}}\n", 3) < 0)
+    if (annal__json_put(&request->answer, "{\"error\":{\"code\":\"#\",\"message\":?}}\n",
+                        annal_slice_of(code), annal_slice_of(message)) < 0)
         answer_no_memory(request);
+    return false;
 }
 
 unsigned answer_failure_status(const annal_error *err)
@@ -59,13 +60,13 @@ unsigned answer_failure_status(const annal_error *err)
     return http;
 }
 
-void answer_failure(struct request *request, const annal_error *err)
+bool answer_failure(struct request *request, const annal_error *err)
 {
     char code[32];
     snprintf(code, sizeof code, "%s", annal_status_name(err->status));
     for (char *space = code; (space = strchr(space, ' ')) != NULL;)
         *space = '_';
-    answer_error(request, answer_failure_status(err), code, "%s", err->message);
+    return answer_error(request, answer_failure_status(err), code, "%s", err->message);
 }
 
 void answer_json(struct request *request, annal_status status, const annal_error *err)
@@ -114,8 +115,8 @@ bool answer_number(struct request *request, const char *name, uint64_t most, uin
         return true;
     if (fields_parse_number(text, out) && *out <= most)
         return true;
-    answer_error(request, 400, "invalid", "%s must be a whole number up to %" PRIu64, name, most);
-    return false;
+    return answer_error(request, 400, "invalid", "%s must be a whole number up to %" PRIu64, name,
+                        most);
 }
 
 bool answer_limit(struct request *request, uint64_t most, uint64_t *out)
@@ -124,8 +125,7 @@ bool answer_limit(struct request *request, uint64_t most, uint64_t *out)
         return false;
     if (*out > 0 || http_query(request, "limit") == NULL)
         return true;
-    answer_error(request, 400, "invalid", "limit must be at least 1");
-    return false;
+    return answer_error(request, 400, "invalid", "limit must be at least 1");
 }
 
 static bool query_time(struct request *request, const char *name, int64_t *out_us)
@@ -133,9 +133,9 @@ static bool query_time(struct request *request, const char *name, int64_t *out_u
     const char *text = http_query(request, name);
     if (text == NULL || fields_parse_time(text, out_us))
         return true;
-    answer_error(request, 400, "invalid",
-                 "%s must be a time such as 2026-01-06T07:24:00Z, or an age such as 2h", name);
-    return false;
+    return answer_error(request, 400, "invalid",
+                        "%s must be a time such as 2026-01-06T07:24:00Z, or an age such as 2h",
+                        name);
 }
 
 bool answer_range(struct request *request, struct time_range *out)
@@ -146,8 +146,7 @@ bool answer_range(struct request *request, struct time_range *out)
     (void)fields_parse_range(http_query(request, "since"), http_query(request, "until"), out);
     if (!fields_range_is_backward(out))
         return true;
-    answer_error(request, 400, "invalid", "since is after until");
-    return false;
+    return answer_error(request, 400, "invalid", "since is after until");
 }
 
 bool answer_choice(struct request *request, const char *name, const char *const *choices, int *out)
@@ -164,8 +163,7 @@ bool answer_choice(struct request *request, const char *name, const char *const 
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i == 0 ? "" : ", ",
                  choices[i]);
     }
-    answer_error(request, 400, "invalid", "%s must be one of %s", name, all);
-    return false;
+    return answer_error(request, 400, "invalid", "%s must be one of %s", name, all);
 }
 
 struct list {
@@ -195,8 +193,7 @@ bool answer_list(struct request *request, const char *name, size_t most, annal_s
         return true;
     }
     annal__free(list.items);
-    answer_error(request, 400, "invalid", "%s may be given at most %zu times", name, most);
-    return false;
+    return answer_error(request, 400, "invalid", "%s may be given at most %zu times", name, most);
 }
 
 annal_status answer_event_json(struct buf *out, annal_slice session, const annal_event *event)

@@ -116,10 +116,8 @@ static void ask_in_zone(struct serve *serve, struct request *request, annal_slic
     for (int i = 0; status >= 0 && i < 2; i++) {
         annal_time_format(times_us[i], time);
         annal_slice bound = annal_slice_of(bounds[i] != NULL ? bounds[i] : time);
-        status = annal__buf_append(&body, ",", 1);
-        if (status >= 0)
-            status = bounds[i] == NULL && times_us[i] == 0 ? annal__buf_append(&body, "null", 4)
-                                                           : annal__json_quote(&body, bound);
+        status = bounds[i] == NULL && times_us[i] == 0 ? annal__buf_append(&body, ",null", 5)
+                                                       : annal__json_put(&body, ",?", bound);
     }
     if (status >= 0)
         status = annal__buf_printf(&body, ",%u", by->most);
@@ -182,11 +180,10 @@ static annal_status put_part(struct buf *out, annal_slice text, bool marked, boo
 {
     if (text.len == 0)
         return ANNAL_OK;
-    annal_status status = annal__buf_append(out, *begun ? ",[" : "[", *begun ? 2 : 1);
+    annal_status status = annal__json_put(out, "#[?,#]", annal_slice_of(*begun ? "," : ""), text,
+                                          annal_slice_of(marked ? "true" : "false"));
     *begun = true;
-    return status < 0
-               ? status
-               : annal__json_put(out, "?,#]", text, annal_slice_of(marked ? "true" : "false"));
+    return status;
 }
 
 /* Print the text as [["the text ",false],["found",true],…]; true marks a found word. So no markup
@@ -237,9 +234,7 @@ static int put_session(void *arg, const annal_search_session *found)
                                    ",\"score\":%.6g,\"why\":",
                                    hits->sessions.len > 0 ? ",\n" : "", ANNAL_FMT(found->session),
                                    time, found->events, found->score);
-    if (status >= 0)
-        status = annal__json_quote(&hits->sessions, found->why);
-    return status < 0 ? status : annal__buf_append(&hits->sessions, "}", 1);
+    return status < 0 ? status : annal__json_put(&hits->sessions, "?}", found->why);
 }
 
 /* Split the text at spaces into words; quotation marks enclose a phrase. Returns the number of
@@ -335,11 +330,8 @@ void ask_search(struct serve *serve, struct request *request)
                     ? annal_search_sessions(serve->index, &options, put_session, &hits, &lag, &err)
                     : annal_search(serve->index, &options, put_hit, &hits, &lag, &err);
         if (status >= 0)
-            status = annal__buf_printf(&request->answer, "],\"sessions\":[%.*s]",
-                                       ANNAL_FMT(annal__buf_slice(&hits.sessions)));
-        if (status >= 0)
-            status =
-                annal__buf_printf(&request->answer, ",\"behind_bytes\":%" PRIu64 "}", lag.bytes);
+            status = annal__json_put(&request->answer, "],\"sessions\":[#],\"behind_bytes\":#}",
+                                     annal__buf_slice(&hits.sessions), JSON_U64(lag.bytes));
         answer_json(request, status, &err);
     }
     annal__buf_done(&hits.sessions);

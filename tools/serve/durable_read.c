@@ -164,10 +164,8 @@ static bool read_state(struct serve *serve, struct request *request, struct read
 {
     annal_error err = {0};
     struct durable_state *state = durable_state_take(serve, request->id, &err);
-    if (state == NULL) {
-        answer_failure(request, &err);
-        return false;
-    }
+    if (state == NULL)
+        return answer_failure(request, &err);
     bool is_head = strcmp(request->method, "HEAD") == 0;
     if (durable_state_exists(request, state)) {
         reading->is_json = durable_state_is_json(state->type);
@@ -385,15 +383,14 @@ static annal_status put_lines(struct buf *out, annal_slice bytes)
 
 static annal_status put_data(const struct live *live, annal_slice bytes, struct buf *out)
 {
-    struct buf coded = {0};
     annal_status status = annal__buf_printf(out, "event: data\n");
     if (status >= 0 && live->is_json)
         status = annal__buf_printf(out, "data:[%.*s]\n", ANNAL_FMT(bytes));
     else if (status >= 0 && live->is_text)
         status = put_lines(out, bytes);
-    else if (status >= 0 && (status = annal__base64_put(&coded, bytes)) >= 0)
-        status = annal__buf_printf(out, "data:%.*s\n", ANNAL_FMT(annal__buf_slice(&coded)));
-    annal__buf_done(&coded);
+    else if (status >= 0 && (status = annal__buf_append(out, "data:", 5)) >= 0 &&
+             (status = annal__base64_put(out, bytes)) >= 0)
+        status = annal__buf_append(out, "\n", 1);
     return status < 0 ? status : annal__buf_append(out, "\n", 1);
 }
 

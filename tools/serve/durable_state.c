@@ -353,10 +353,8 @@ bool durable_state_name(struct request *request, annal_slice name,
 {
     size_t len = 0;
     bool plain = annal_session_id_check(name, NULL) >= 0 && !annal__slice_begins(name, CODED);
-    if (name.len == 0 || annal__slice_is(name, "__ds") || annal__slice_begins(name, "__ds/")) {
-        answer_error(request, 404, "not_found", "no stream can have this name");
-        return false;
-    }
+    if (name.len == 0 || annal__slice_is(name, "__ds") || annal__slice_begins(name, "__ds/"))
+        return answer_error(request, 404, "not_found", "no stream can have this name");
     if (!plain)
         len = (size_t)snprintf(out, 4, CODED);
     for (size_t i = 0; i < name.len && len <= ANNAL_SESSION_ID_BYTES_MAX; i++) {
@@ -368,11 +366,9 @@ bool durable_state_name(struct request *request, annal_slice name,
         else
             len = ANNAL_SESSION_ID_BYTES_MAX + 1;
     }
-    if (len > ANNAL_SESSION_ID_BYTES_MAX) {
-        answer_error(request, 414, "limit", "the name of the stream is longer than %d bytes",
-                     ANNAL_SESSION_ID_BYTES_MAX);
-        return false;
-    }
+    if (len > ANNAL_SESSION_ID_BYTES_MAX)
+        return answer_error(request, 414, "limit", "the name of the stream is longer than %d bytes",
+                            ANNAL_SESSION_ID_BYTES_MAX);
     out[len] = '\0';
     return true;
 }

@@ -50,8 +50,8 @@ static bool read_number(struct request *request, const char *name, uint64_t most
         (text[strspn(text, "0123456789")] == '\0' && text[0] != '\0' &&
          (text[0] != '0' || text[1] == '\0') && fields_parse_number(text, out) && *out <= most))
         return true;
-    answer_error(request, 400, "invalid", "%s must be a whole number up to %" PRIu64, name, most);
-    return false;
+    return answer_error(request, 400, "invalid", "%s must be a whole number up to %" PRIu64, name,
+                        most);
 }
 
 /* Read a header that is kept as text. Returns false after an answer. */
@@ -60,11 +60,10 @@ static bool read_text(struct request *request, const char *name, const char **ou
     const char *text = http_header(request, name);
     *out = text;
     for (const char *at = text; at != NULL && *at != '\0'; at++) {
-        if (*at < ' ' || *at > '~' || at - text >= DURABLE_TEXT_BYTES) {
-            answer_error(request, 400, "invalid", "%s must be at most %d bytes of printable ASCII",
-                         name, DURABLE_TEXT_BYTES);
-            return false;
-        }
+        if (*at < ' ' || *at > '~' || at - text >= DURABLE_TEXT_BYTES)
+            return answer_error(request, 400, "invalid",
+                                "%s must be at most %d bytes of printable ASCII", name,
+                                DURABLE_TEXT_BYTES);
     }
     return true;
 }
@@ -78,11 +77,9 @@ static bool read_producer(struct request *request, struct wish *wish)
         !read_number(request, "Producer-Seq", NUMBER_MAX, &has_seq, &wish->producer.seq))
         return false;
     wish->has_producer = id != NULL;
-    if (wish->has_producer != has_epoch || has_epoch != has_seq || (id != NULL && *id == '\0')) {
-        answer_error(request, 400, "invalid",
-                     "Producer-Id, Producer-Epoch and Producer-Seq belong together");
-        return false;
-    }
+    if (wish->has_producer != has_epoch || has_epoch != has_seq || (id != NULL && *id == '\0'))
+        return answer_error(request, 400, "invalid",
+                            "Producer-Id, Producer-Epoch and Producer-Seq belong together");
     if (id != NULL)
         memcpy(wish->producer.id, id, strlen(id) + 1);
     return true;
@@ -117,20 +114,18 @@ static bool read_fork(struct request *request, struct wish *wish)
         return false;
     wish->has_offset = offset != NULL;
     if ((from == NULL && (has_sub || offset != NULL)) || (offset == NULL && wish->from_sub > 0) ||
-        (offset != NULL && !durable_read_parse(offset, &wish->from_offset))) {
-        answer_error(request, 400, "invalid",
-                     "a fork needs Stream-Forked-From, an offset that this server returned, and a "
-                     "sub-offset only with an offset");
-        return false;
-    }
+        (offset != NULL && !durable_read_parse(offset, &wish->from_offset)))
+        return answer_error(
+            request, 400, "invalid",
+            "a fork needs Stream-Forked-From, an offset that this server returned, and a "
+            "sub-offset only with an offset");
     if (from == NULL)
         return true;
     snprintf(path, sizeof path, "%s", from);
     (void)http_unescape(path);
-    if (strlen(from) >= sizeof path || strncmp(path, DURABLE_PATH, sizeof DURABLE_PATH - 1) != 0) {
-        answer_error(request, 404, "not_found", "Stream-Forked-From is not the path of a stream");
-        return false;
-    }
+    if (strlen(from) >= sizeof path || strncmp(path, DURABLE_PATH, sizeof DURABLE_PATH - 1) != 0)
+        return answer_error(request, 404, "not_found",
+                            "Stream-Forked-From is not the path of a stream");
     return durable_state_name(request, annal_slice_of(path + sizeof DURABLE_PATH - 1), wish->from);
 }
 
@@ -379,18 +374,14 @@ static bool check_producer(struct request *request, struct durable_state *state,
         refuse(request, state, "the stream is closed");
         return false;
     }
-    if (known == NULL && state->producer_count == DURABLE_PRODUCERS_MAX) {
-        answer_error(request, 429, "limit", "the stream has %u producers, its maximum",
-                     DURABLE_PRODUCERS_MAX);
-        return false;
-    }
+    if (known == NULL && state->producer_count == DURABLE_PRODUCERS_MAX)
+        return answer_error(request, 429, "limit", "the stream has %u producers, its maximum",
+                            DURABLE_PRODUCERS_MAX);
     uint64_t expected = new_epoch ? 0 : known->seq + 1;
     if (given->seq == expected)
         return true;
-    if (known != NULL && new_epoch) {
-        answer_error(request, 400, "invalid", "a new epoch begins with Producer-Seq 0");
-        return false;
-    }
+    if (known != NULL && new_epoch)
+        return answer_error(request, 400, "invalid", "a new epoch begins with Producer-Seq 0");
     answer_error(request, 409, "conflict", "a Producer-Seq is missing before this one");
     put_number(request, "Producer-Expected-Seq", expected);
     put_number(request, "Producer-Received-Seq", given->seq);

@@ -63,14 +63,15 @@ void routes_done(void *arg, const struct request *request, uint64_t bytes);
 
 /* ---- Answers ---- */
 
-void answer_error(struct request *request, unsigned status, const char *code, const char *format,
+/* These return false, for a caller that returns whether the request is to be continued. */
+bool answer_error(struct request *request, unsigned status, const char *code, const char *format,
                   ...) ANNAL_PRINTF(4, 5);
 
 /* answer_failure_status() returns the HTTP status for a failure of the library; answer_failure()
  * answers a request with the failure. */
 unsigned answer_failure_status(const annal_error *err);
-void answer_failure(struct request *request, const annal_error *err);
-void answer_no_memory(struct request *request);
+bool answer_failure(struct request *request, const annal_error *err);
+bool answer_no_memory(struct request *request);
 
 /* Complete the JSON in request->answer, which has no final line break, with status 200. If status
  * is a failure, answer with err instead. */

@@ -152,26 +152,19 @@ void serve_metrics_get(struct serve *serve, struct request *request)
     struct buf *out = &request->answer;
     double up = (double)(annal__clock_monotonic_us() - serve->begun_us) * 1e-6;
     annal_store_metrics_get(serve->store, ANNAL_METRICS_OF_STORE, &metrics);
-    annal_status status = put_store(out, &metrics);
-    if (status >= 0)
-        status = put_gauge(out, "serve_up_seconds", "Uptime of the server", up);
-    if (status >= 0)
-        status = put_gauge(out, "serve_streams", "Live streams", atomic_load(&serve->stream_count));
-    if (status >= 0)
-        status = put_gauge(out, "serve_connections", "Connections of this listener",
-                           http_connections(request->http));
-    if (status >= 0)
-        status =
-            put_gauge(out, "serve_waiting", "Waiting and running requests", pool_load(serve->pool));
-    if (status >= 0)
-        status = ship_lag_each(serve->store, note_lag, &lags);
-    if (status >= 0)
-        status = put_lags(out, &lags);
+    bool good =
+        put_store(out, &metrics) >= 0 &&
+        put_gauge(out, "serve_up_seconds", "Uptime of the server", up) >= 0 &&
+        put_gauge(out, "serve_streams", "Live streams", atomic_load(&serve->stream_count)) >= 0 &&
+        put_gauge(out, "serve_connections", "Connections of this listener",
+                  http_connections(request->http)) >= 0 &&
+        put_gauge(out, "serve_waiting", "Waiting and running requests", pool_load(serve->pool)) >=
+            0 &&
+        ship_lag_each(serve->store, note_lag, &lags) >= 0 && put_lags(out, &lags) >= 0 &&
+        annal__buf_append(out, "# EOF\n", 6) >= 0;
     annal__free(lags.all);
-    if (status >= 0)
-        status = annal__buf_append(out, "# EOF\n", 6);
     request->status = 200;
     request->type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    if (status < 0)
+    if (!good)
         answer_no_memory(request);
 }

@@ -86,9 +86,8 @@ static int put_table(void *arg, const annal_row *row)
 {
     struct tables *tables = arg;
     annal_slice name = row->values[0].bytes;
-    annal_status status = tables->count++ > 0 ? annal__buf_append(tables->out, ",\n", 2) : ANNAL_OK;
-    if (status >= 0)
-        status = annal__json_put(tables->out, "?:", name);
+    annal_status status =
+        annal__json_put(tables->out, "#?:", annal_slice_of(tables->count++ > 0 ? ",\n" : ""), name);
     return status < 0 ? status : put_rows(tables, name);
 }
 

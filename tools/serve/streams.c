@@ -186,10 +186,8 @@ static bool check_sessions(struct request *request, const annal_slice *sessions,
 {
     annal_error err = {0};
     for (size_t i = 0; i < count; i++) {
-        if (annal_session_id_check(sessions[i], &err) < 0) {
-            answer_failure(request, &err);
-            return false;
-        }
+        if (annal_session_id_check(sessions[i], &err) < 0)
+            return answer_failure(request, &err);
     }
     return true;
 }
@@ -359,29 +357,25 @@ static bool note_event(struct place_of_all *all, annal_slice session, const anna
     return true;
 }
 
-/* Announce an event that is too large for a stream without its data, so that the client can request
- * it. */
-static annal_status put_large(struct buf *text, annal_slice session, const annal_event *event)
-{
-    annal_event named = *event;
-    named.data = ANNAL_SLICE("null");
-    annal_status status = annal__buf_printf(text, "event: large\ndata: ");
-    return status < 0 ? status : answer_event_json(text, session, &named);
-}
-
+/* Send an event. One that is too large for a stream is announced without its data, so that the
+ * client can request it. */
 static annal_status put_event(struct stream *stream, struct stream_part *part,
                               const annal_event *event, struct buf *text)
 {
     annal_slice session = annal_tail_session(part->tail);
     if (stream->all != NULL && !note_event(stream->all, session, event))
         return ANNAL_OK;
+    annal_event sent = *event;
+    bool is_large = event->data.len > EVENT_BYTES_MAX;
+    if (is_large)
+        sent.data = ANNAL_SLICE("null");
     part->seq = event->seq;
     part->h = event->h;
     annal_status status = put_id(stream, text);
-    if (status >= 0 && event->data.len > EVENT_BYTES_MAX)
-        status = put_large(text, session, event);
-    else if (status >= 0 && (status = annal__buf_printf(text, "event: append\ndata: ")) >= 0)
-        status = answer_event_json(text, session, event);
+    if (status >= 0)
+        status = annal__buf_printf(text, "event: %s\ndata: ", is_large ? "large" : "append");
+    if (status >= 0)
+        status = answer_event_json(text, session, &sent);
     return status < 0 ? status : annal__buf_append(text, "\n\n", 2);
 }
 

@@ -193,8 +193,7 @@ static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out
     *out_total = outside_number(&part, OUTSIDE_BYTES_MAX);
     if (outside_end(&part) && *out_from <= to && to < *out_total)
         return true;
-    answer_error(request, 400, "invalid", "Content-Range must be bytes FIRST-LAST/TOTAL");
-    return false;
+    return answer_error(request, 400, "invalid", "Content-Range must be bytes FIRST-LAST/TOTAL");
 }
 
 /* Open the file that receives the body. For an upload with a name, that is the part that the server

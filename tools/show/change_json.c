@@ -24,10 +24,7 @@ static annal_status add_members(struct buf *out, const annal_change *change, con
     for (size_t i = 0; status >= 0 && i < change->column_count; i++) {
         if (which == OF_KEY ? !change->in_key[i] : !change->differs[i])
             continue;
-        if (begun)
-            status = annal__buf_append(out, ",", 1);
-        if (status >= 0)
-            status = annal__json_put(out, "?:", change->columns[i]);
+        status = annal__json_put(out, begun ? ",?:" : "?:", change->columns[i]);
         if (status >= 0)
             status = annal__state_value_json(&row[i], append, out, err);
         begun = true;

@@ -8,12 +8,8 @@ int rows_json_columns(void *arg, const annal_row *row)
 {
     struct rows_json *rows = arg;
     annal_status status = annal__buf_append(rows->out, "{\"columns\":[", 12);
-    for (size_t i = 0; status >= 0 && i < row->count; i++) {
-        if (i > 0)
-            status = annal__buf_append(rows->out, ",", 1);
-        if (status >= 0)
-            status = annal__json_quote(rows->out, annal_slice_of(row->names[i]));
-    }
+    for (size_t i = 0; status >= 0 && i < row->count; i++)
+        status = annal__json_put(rows->out, i > 0 ? ",?" : "?", annal_slice_of(row->names[i]));
     rows->begun = true;
     return status < 0 ? status : annal__buf_append(rows->out, "],\"rows\":[", 10);
 }
@@ -29,8 +25,7 @@ int rows_json_row(void *arg, const annal_row *row)
     annal_status status =
         annal__buf_append(rows->out, rows->count > 0 ? ",\n[" : "\n[", rows->count > 0 ? 3 : 2);
     for (size_t i = 0; status >= 0 && i < row->count; i++) {
-        if (i > 0)
-            status = annal__buf_append(rows->out, ",", 1);
+        status = annal__buf_append(rows->out, ",", i > 0);
         if (status >= 0)
             status = rows_value_json(rows->out, &row->values[i]);
     }

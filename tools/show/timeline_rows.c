@@ -107,18 +107,13 @@ annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t 
     const annal_sql_options options = {.params = params, .param_count = 2};
     annal_status status = annal_sql(index, annal_slice_of(annal__sql_timeline_outline), &options,
                                     add_event, &outline, err);
-    if (status >= 0)
-        status = join(out, "{\"types\":[", &outline.types);
-    if (status >= 0)
-        status = join(out, "],\"seq\":[", &outline.seq);
-    if (status >= 0)
-        status = join(out, "],\"type\":[", &outline.type);
-    if (status >= 0)
-        status = join(out, "],\"time\":[", &outline.time);
-    if (status >= 0)
-        status = join(out, "],\"bytes\":[", &outline.bytes);
-    if (status >= 0)
-        status = annal__buf_append(out, "]}", 2);
+    if (status >= 0 &&
+        (join(out, "{\"types\":[", &outline.types) < 0 ||
+         join(out, "],\"seq\":[", &outline.seq) < 0 ||
+         join(out, "],\"type\":[", &outline.type) < 0 ||
+         join(out, "],\"time\":[", &outline.time) < 0 ||
+         join(out, "],\"bytes\":[", &outline.bytes) < 0 || annal__buf_append(out, "]}", 2) < 0))
+        status = ANNAL_ERR_NOMEM;
     annal__buf_done(&outline.types);
     annal__buf_done(&outline.seq);
     annal__buf_done(&outline.type);
