@@ -23,7 +23,12 @@
  *     backup is needed most when something is broken.
  * (6) Artifacts are copied after the journals, while a hold prevents that they are swept, so that
  *     every artifact of a copied event is in the backup.
- * (7) Journals of forks are copied before the journals of their parents: see backup_order.h.
+ * (7) A fork is copied before its parent, whose journal only grows, so that its copy contains the
+ *     event at the fork point: the fork with the largest fork point is first, because fork points
+ *     get smaller from a fork to its parent. A session that became a fork after the list was read
+ *     is skipped: the session that had this name when the backup began was deleted. While a fork
+ *     exists its parent is not replaced; if both are deleted during a backup, it may contain the
+ *     fork without its parent, which is checked after all journals were copied.
  * (8) A store is restored beside its final path, and renamed when it is complete.
  * (9) The newest generation of a log in sources/ is copied before the older generations that it
  *     needs. Only the newest changes; when it is rotated during the backup, it becomes the next
@@ -32,10 +37,10 @@
  */
 #include "index/backup/backup.h"
 
-#include "index/backup/backup_order.h"
 #include "index/index.h"
 #include "index/pack/packs.h"
 #include "index/sys/open.h"
+#include "journal/base/alloc.h"
 #include "journal/sys/artifact.h"
 
 #include "journal/base/error.h"
@@ -49,6 +54,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -56,17 +62,33 @@
 #define DRAIN_MS 600000
 #define TRIES    10 /* maximum number of attempts to copy a journal that is replaced repeatedly */
 
+struct entry {
+    char *session;
+    uint64_t fork_seq;
+    char file[33]; /* file id of the journal that was copied; "": none was copied */
+    /* parent of the session, if it is a fork whose parent existed when it was copied; else NULL */
+    char *parent;
+    char parent_file[33]; /* file id of the parent when the fork was copied */
+};
+
 struct backup {
     annal_index *index;
     annal_store *store;
     const char *directory;
     struct copying copying;
     struct buf manifest, from, to;
+    struct entry *sessions; /* in the order in which they are copied, rule (7) */
+    size_t session_count;
     annal_backup_result result;
     /* status with which the last callback of io->list stopped the listing */
     annal_status failed;
     annal_error *err;
 };
+
+static annal_status out_of_memory(const struct backup *backup)
+{
+    return annal__fail(backup->err, ANNAL_ERR_NOMEM, "list the sessions to copy: out of memory");
+}
 
 /* ---- Files ---- */
 
@@ -95,6 +117,15 @@ static annal_status write_down(struct backup *backup, const struct backup_file *
                       : ANNAL_OK;
 }
 
+/* Copy a file, and add it to the manifest. It may have been removed after it was listed. */
+static annal_status copy_path(struct backup *backup, struct backup_file *file)
+{
+    annal_status status = copy_listed(backup, file, UINT64_MAX);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    return status == ANNAL_OK ? write_down(backup, file) : status;
+}
+
 /* ---- Journals, rule (3) ---- */
 
 /* Return whether the session's journal is still the file that was copied, and has not become
@@ -107,8 +138,23 @@ static bool is_same(annal_store *store, annal_slice session, const annal_session
            now.bytes >= before->bytes;
 }
 
-static annal_status copy_journal(struct backup *backup, struct backup_session *entry,
-                                 bool *out_again)
+/* Record the parent of a fork and its file id, before the journal of the fork is copied. */
+static annal_status note_parent(struct backup *backup, const annal_session_info *fork,
+                                struct entry *entry)
+{
+    annal_session_info parent;
+    annal__free(entry->parent);
+    entry->parent = NULL;
+    if (fork->fork_session[0] == '\0' ||
+        annal_session_info_get(backup->store, annal_slice_of(fork->fork_session), &parent, NULL) <
+            0)
+        return ANNAL_OK; /* not a fork, or its parent cannot be read */
+    memcpy(entry->parent_file, parent.file, sizeof entry->parent_file);
+    entry->parent = annal__strndup(fork->fork_session, strlen(fork->fork_session));
+    return entry->parent == NULL ? out_of_memory(backup) : ANNAL_OK;
+}
+
+static annal_status copy_journal(struct backup *backup, struct entry *entry, bool *out_again)
 {
     const struct io *io = backup->copying.io;
     annal_slice session = annal_slice_of(entry->session);
@@ -120,7 +166,7 @@ static annal_status copy_journal(struct backup *backup, struct backup_session *e
         /* the session was deleted or replaced after the list of sessions was read */
         return ANNAL_OK;
     if (status >= 0)
-        status = annal__backup_note_parent(backup->store, &info, entry, backup->err);
+        status = note_parent(backup, &info, entry);
     if (status < 0)
         return status;
     snprintf(file.path, sizeof file.path, "events/%.*s.%s", ANNAL_FMT(session),
@@ -141,7 +187,7 @@ static annal_status copy_journal(struct backup *backup, struct backup_session *e
     return write_down(backup, &file);
 }
 
-static annal_status copy_session(struct backup *backup, struct backup_session *entry)
+static annal_status copy_session(struct backup *backup, struct entry *entry)
 {
     bool again = true;
     annal_status status = ANNAL_OK;
@@ -155,35 +201,83 @@ static annal_status copy_session(struct backup *backup, struct backup_session *e
     return status;
 }
 
+static int add_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    struct backup *backup = arg;
+    annal_session_info info = {.fork_seq = 0};
+    backup->copying.bytes_total += bytes;
+    if (annal_session_info_get(backup->store, session, &info, NULL) < 0) {
+        if (annal__stray_is(backup->store, session))
+            return 0;
+        /* the journal cannot be read: list it nevertheless, and let copying it report the reason */
+        info.fork_seq = 0;
+    }
+    struct entry *last = annal__array_add(&backup->sessions, &backup->session_count, sizeof *last);
+    if (last == NULL)
+        return out_of_memory(backup);
+    *last = (struct entry){.session = annal__strndup(session.ptr, session.len),
+                           .fork_seq = info.fork_seq};
+    return last->session == NULL ? out_of_memory(backup) : 0;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    return strcmp(a->session, b->session);
+}
+
+/* Compare two sessions: the larger fork point is first. */
+static int compare_places(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    if (a->fork_seq != b->fork_seq)
+        return a->fork_seq > b->fork_seq ? -1 : 1;
+    return compare_names(left, right);
+}
+
+/* Check that the journal of each copied fork's parent was copied, too. */
+static annal_status check_parents(struct backup *backup)
+{
+    struct entry *list = backup->sessions;
+    qsort(list, backup->session_count, sizeof *list, compare_names);
+    for (size_t i = 0; i < backup->session_count; i++) {
+        const struct entry key = {.session = list[i].parent};
+        if (list[i].file[0] == '\0' || list[i].parent == NULL)
+            continue;
+        const struct entry *parent =
+            bsearch(&key, list, backup->session_count, sizeof *list, compare_names);
+        if (parent == NULL || strcmp(parent->file, list[i].parent_file) != 0)
+            return annal__fail(backup->err, ANNAL_ERR_BUSY,
+                               "session '%s' was deleted or replaced after its fork '%s' was "
+                               "copied: start the backup again",
+                               list[i].parent, list[i].session);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status copy_sessions(struct backup *backup)
 {
-    struct backup_order order = {0};
-    annal_status status = annal__backup_order(backup->store, &order, backup->err);
-    for (size_t i = 0; status == ANNAL_OK && i < order.count; i++)
-        status = copy_session(backup, &order.list[i]);
-    if (status == ANNAL_OK)
-        status = annal__backup_check_parents(&order, backup->err);
-    annal__backup_order_done(&order);
-    return status;
+    annal_status status = ANNAL_OK;
+    if (backup->session_count == 0)
+        return ANNAL_OK;
+    qsort(backup->sessions, backup->session_count, sizeof *backup->sessions, compare_places);
+    for (size_t i = 0; status == ANNAL_OK && i < backup->session_count; i++)
+        status = copy_session(backup, &backup->sessions[i]);
+    return status == ANNAL_OK ? check_parents(backup) : status;
 }
 
 /* ---- Artifacts and packs ---- */
 
-/* Copy an artifact: an annal_artifact_fn. */
+/* Copy an artifact: an annal_artifact_fn. In a read-only store, which has no hold on artifacts, it
+ * may have been swept. */
 static int copy_artifact(void *arg, const annal_artifact_info *info)
 {
     struct backup *backup = arg;
     struct backup_file file = {0};
+    uint64_t files = backup->result.files;
     snprintf(file.path, sizeof file.path, "artifacts/%s/%s.zst", info->session, info->sha256);
-    annal_status status = copy_listed(backup, &file, UINT64_MAX);
-    if (status == ANNAL_ERR_NOTFOUND)
-        /* the artifact was swept; this can happen only in a read-only store, which has no hold on
-         * artifacts */
-        return ANNAL_OK;
-    if (status == ANNAL_OK) {
-        backup->result.artifacts++;
-        status = write_down(backup, &file);
-    }
+    annal_status status = copy_path(backup, &file);
+    backup->result.artifacts += backup->result.files - files;
     return status;
 }
 
@@ -199,11 +293,7 @@ static int copy_named(struct backup *backup, const char *folder, const char *nam
     if (strpbrk(name, "\"\\\n") != NULL || strlen(name) > 300)
         return 0;
     snprintf(file.path, sizeof file.path, "%s/%s", folder, name);
-    annal_status status = copy_listed(backup, &file, UINT64_MAX);
-    if (status == ANNAL_OK)
-        status = write_down(backup, &file);
-    /* the file was removed after it was listed */
-    backup->failed = status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
+    backup->failed = copy_path(backup, &file);
     return backup->failed != ANNAL_OK;
 }
 
@@ -256,13 +346,6 @@ static annal_status copy_folder(struct backup *backup, const char *folder, io_li
 
 /* ---- All steps ---- */
 
-static int add_bytes(void *arg, annal_slice session, uint64_t bytes)
-{
-    (void)session;
-    *(uint64_t *)arg += bytes;
-    return 0;
-}
-
 static annal_status prepare(struct backup *backup)
 {
     const annal_catch_up_options patient = {.timeout_ms = DRAIN_MS};
@@ -276,46 +359,27 @@ static annal_status prepare(struct backup *backup)
     if (status >= 0)
         status = annal__unapplied_settle(backup->store, backup->err);
     if (status >= 0)
-        status = annal_store_sessions(backup->store, add_bytes, &backup->copying.bytes_total,
-                                      backup->err);
+        status = annal_store_sessions(backup->store, add_session, backup, backup->err);
     return status;
 }
 
 static annal_status finish(struct backup *backup)
 {
     const struct io *io = backup->copying.io;
-    static const char *const directories[] = {"events",  "artifacts", "packs",
-                                              "cursors", "sources",   ""};
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < sizeof directories / sizeof *directories && status >= 0; i++) {
-        struct stat file;
-        status = annal__backup_join(&backup->to, backup->directory, directories[i], backup->err);
-        if (status >= 0 && io->stat(io->arg, backup->to.ptr, &file) == 0)
-            status = annal__io_sync_dir(io, backup->to.ptr, backup->err);
-    }
+    struct manifest written = {0};
+    annal_status status =
+        annal__backup_manifest_end(&backup->manifest, backup->result.files, backup->result.bytes);
+    if (status >= 0 && annal__buf_cstr(&backup->manifest) == NULL)
+        status = out_of_memory(backup);
+    written.text = backup->manifest;
     if (status >= 0)
-        status = annal__backup_manifest_end(&backup->manifest, backup->result.files,
-                                            backup->result.bytes);
+        status = annal__backup_sync_tree(io, backup->directory, &written, backup->err);
     if (status >= 0)
         status = annal__backup_join(&backup->to, backup->directory, BACKUP_MANIFEST, backup->err);
     if (status >= 0)
         status = annal__io_publish_file(io, backup->to.ptr, backup->manifest.ptr,
                                         backup->manifest.len, backup->err);
     return status;
-}
-
-/* Sync the directory of a session's artifacts. An io_list_fn. */
-static int sync_artifacts_of(void *arg, const char *name)
-{
-    struct backup *backup = arg;
-    struct buf path = {0};
-    char within[BACKUP_PATH_MAX];
-    snprintf(within, sizeof within, "artifacts/%.300s", name);
-    backup->failed = annal__backup_join(&path, backup->directory, within, backup->err);
-    if (backup->failed >= 0)
-        backup->failed = annal__io_sync_dir(backup->copying.io, path.ptr, backup->err);
-    annal__buf_done(&path);
-    return backup->failed != ANNAL_OK;
 }
 
 static annal_status copy_all(struct backup *backup)
@@ -344,13 +408,6 @@ static annal_status copy_all(struct backup *backup)
     if (status == ANNAL_OK)
         status = annal__sources_each(backup->store, (annal_slice){NULL, 0}, copy_source, backup,
                                      backup->err);
-    if (status == ANNAL_OK && backup->result.artifacts > 0) {
-        status = annal__backup_join(&backup->to, backup->directory, "artifacts", backup->err);
-        if (status >= 0 && io->list(io->arg, backup->to.ptr, sync_artifacts_of, backup) < 0)
-            status = annal__fail_errno(backup->err, "cannot list %s", backup->to.ptr);
-        else if (status >= 0)
-            status = backup->failed;
-    }
     return status == ANNAL_OK ? finish(backup) : status;
 }
 
@@ -376,6 +433,11 @@ annal_status annal_backup(annal_index *index, const char *directory,
     annal__buf_done(&backup.manifest);
     annal__buf_done(&backup.from);
     annal__buf_done(&backup.to);
+    for (size_t i = 0; i < backup.session_count; i++) {
+        annal__free(backup.sessions[i].session);
+        annal__free(backup.sessions[i].parent);
+    }
+    annal__free(backup.sessions);
     if (status == ANNAL_OK)
         *out_result = backup.result;
     return status;
@@ -467,38 +529,6 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
     return ANNAL_OK;
 }
 
-/*
- * Sync all directories that contain files of the manifest, and target. The other directories were
- * synced when they were created, by annal__backup_make_parents().
- */
-static annal_status sync_tree(const struct io *io, const char *target, struct manifest *manifest,
-                              annal_error *err)
-{
-    struct buf path = {0};
-    struct backup_file file;
-    char last[BACKUP_PATH_MAX] = "";
-    annal_status status = ANNAL_OK;
-    manifest->at = strchr(manifest->text.ptr, '\n') + 1;
-    while (status == ANNAL_OK) {
-        status = annal__backup_manifest_next(manifest, &file, err);
-        if (status != ANNAL_OK)
-            break;
-        *strrchr(file.path, '/') = '\0';
-        if (strcmp(file.path, last) == 0)
-            /* the files of a directory are adjacent in the manifest, so this syncs each directory
-             * once */
-            continue;
-        memcpy(last, file.path, sizeof last);
-        status = annal__backup_join(&path, target, file.path, err);
-        if (status >= 0)
-            status = annal__io_sync_dir(io, path.ptr, err);
-    }
-    annal__buf_done(&path);
-    if (status < 0)
-        return status;
-    return annal__io_sync_dir(io, target, err);
-}
-
 /* Restore to a new directory beside path, and rename it to path when it is complete and durable
  * (rule 8). */
 static annal_status restore_beside(struct copying *copying, struct manifest *manifest,
@@ -530,7 +560,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     if (status >= 0)
         status = restore_files(copying, manifest, directory, target.ptr, result, err);
     if (status == ANNAL_OK)
-        status = sync_tree(io, target.ptr, manifest, err);
+        status = annal__backup_sync_tree(io, target.ptr, manifest, err);
     if (status == ANNAL_OK && io->rename(io->arg, target.ptr, path) < 0)
         status = annal__fail_errno(err, "cannot rename %s to %s", target.ptr, path);
     if (status == ANNAL_OK)

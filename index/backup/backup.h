@@ -64,6 +64,11 @@ annal_status annal__backup_copy_file(struct copying *copying, const char *from, 
 annal_status annal__backup_make_parents(const struct io *io, const char *root, const char *path,
                                         annal_error *err);
 
+/* Sync all directories below target that contain files of the manifest, and target. The other
+ * directories were synced when they were created, by annal__backup_make_parents(). */
+annal_status annal__backup_sync_tree(const struct io *io, const char *target,
+                                     struct manifest *manifest, annal_error *err);
+
 /* Write root/path into out, which is cleared first. */
 annal_status annal__backup_join(struct buf *out, const char *root, const char *path,
                                 annal_error *err);

@@ -174,6 +174,34 @@ annal_status annal__backup_make_parents(const struct io *io, const char *root, c
     return status;
 }
 
+annal_status annal__backup_sync_tree(const struct io *io, const char *target,
+                                     struct manifest *manifest, annal_error *err)
+{
+    struct buf path = {0};
+    struct backup_file file;
+    char last[BACKUP_PATH_MAX] = "";
+    annal_status status = ANNAL_OK;
+    manifest->at = strchr(manifest->text.ptr, '\n') + 1;
+    while (status == ANNAL_OK) {
+        status = annal__backup_manifest_next(manifest, &file, err);
+        if (status != ANNAL_OK)
+            break;
+        *strrchr(file.path, '/') = '\0';
+        if (strcmp(file.path, last) == 0)
+            /* the files of a directory are adjacent in the manifest, so this syncs each directory
+             * once */
+            continue;
+        memcpy(last, file.path, sizeof last);
+        status = annal__backup_join(&path, target, file.path, err);
+        if (status >= 0)
+            status = annal__io_sync_dir(io, path.ptr, err);
+    }
+    annal__buf_done(&path);
+    if (status < 0)
+        return status;
+    return annal__io_sync_dir(io, target, err);
+}
+
 static int count_name(void *arg, const char *name)
 {
     (void)name;
