@@ -8,7 +8,7 @@ import { keepView, keptView, link } from './route';
 import { Blocks, blocksOf, errorText, Fold, isContext, preview, splitContext, textOf, type Block } from './message';
 import { takenBack, upTo, type Model } from './model';
 import { Output, outputOf, ToolCard } from './tool';
-import { Copy, Empty, useRedraw } from './ui';
+import { Copy, Empty, Icon, useRedraw } from './ui';
 import { useVirtual, type List } from './virtual';
 
 /* What of a session is shown: messages and calls; runs of calls as a line each; prompts and answers; all events. */
@@ -301,7 +301,7 @@ function Actions({ model, index }: { model: Model; index: number }) {
           label={`Copy a link to event ${seq}`}
           tabIndex={-1}
         >
-          link
+          <Icon name="link" />
         </Copy>
       )}
     </div>

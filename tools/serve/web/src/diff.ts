@@ -12,6 +12,11 @@ const MOST_PAIRS = 400_000;
 export function diffLines(before: string, after: string): Line[] {
   const a = before === '' ? [] : before.split('\n');
   const b = after === '' ? [] : after.split('\n');
+  /* The end of the last line is not a line. */
+  if (a.at(-1) === '' && b.at(-1) === '') {
+    a.pop();
+    b.pop();
+  }
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head++;
   let tail = 0;

@@ -5,8 +5,9 @@ import { objects } from './api';
 import * as format from './format';
 import { errorText } from './message';
 import type { Model } from './model';
+import { RANGES, times } from './range';
 import { link, replace, type Route } from './route';
-import { Select, SINCE, sinceTime } from './sessions';
+import { Select } from './sessions';
 import { outputOf } from './tool';
 import { Ago, Empty, Failure, useAnswer, useApp } from './ui';
 
@@ -81,13 +82,12 @@ export function FailuresPanel({ model, at, see }: { model: Model; at: number; se
 const MOST = 2000;
 
 /* The last failures of all sessions. */
-const sqlOf = (since: string | undefined): string => {
-  const from = since ? `'${since}'` : "''";
+const sqlOf = ({ since = '', until = '9999' }: ReturnType<typeof times>): string => {
   return `SELECT e.session_id, e.seq, coalesce(f.tool, f.what) AS what, e.timestamp AS time,
   coalesce(s.title, e.session_id) AS title,
   substr(coalesce(e.data ->> '$.output[0].text', e.data ->> '$.output', e.data ->> '$.error.message',
     e.data ->> '$.error', e.data ->> '$.reason'), 1, 600) AS text
-FROM (SELECT * FROM failures WHERE timestamp >= ${from} ORDER BY timestamp DESC LIMIT ${MOST}) f
+FROM (SELECT * FROM failures WHERE timestamp >= '${since}' AND timestamp < '${until}' ORDER BY timestamp DESC LIMIT ${MOST}) f
 JOIN events e ON e.session_id = f.session_id AND e.seq = f.seq
 LEFT JOIN sessions s ON s.id = e.session_id
 ORDER BY e.timestamp DESC`;
@@ -161,7 +161,7 @@ export function Failures({ route }: { route: Route }) {
   const { server } = useApp();
   const since = route.query.get('since') ?? '';
   const { value, error, busy } = useAnswer(
-    (signal) => server!.sql(sqlOf(sinceTime(since)), MOST, signal).then((table) => objects<any>(table) as Failed[]),
+    (signal) => server!.sql(sqlOf(times(since)), MOST, signal).then((table) => objects<any>(table) as Failed[]),
     [since],
   );
   const groups = grouped(value ?? []);
@@ -172,7 +172,7 @@ export function Failures({ route }: { route: Route }) {
         <Select
           label="At any time"
           value={since}
-          options={SINCE.map(([key, text]) => [key, text])}
+          options={RANGES}
           choose={(v) => replace(link('failures', '', { since: v }))}
         />
         {value && (

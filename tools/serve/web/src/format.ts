@@ -55,13 +55,21 @@ export function bytes(n: number): string {
   return n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 }
 
-export function ago(time: number): string {
-  const s = (Date.now() - time) / 1000;
+/* The days from one time to another on the calendar: 1 for yesterday. */
+const daysBetween = (time: number, now: number): number =>
+  Math.round((new Date(now).setHours(0, 0, 0, 0) - new Date(time).setHours(0, 0, 0, 0)) / 86_400_000);
+
+const weekday = new Intl.DateTimeFormat('en', { weekday: 'short' });
+
+/* An age of today; else yesterday, a day of the last week or a date, as on a calendar. */
+export function ago(time: number, now = Date.now()): string {
+  const s = (now - time) / 1000;
+  const days = daysBetween(time, now);
   if (s < 5) return 'now';
   if (s < 60) return `${Math.floor(s)} s ago`;
   if (s < 3600) return `${Math.floor(s / 60)} min ago`;
-  if (s < 86_400) return `${Math.floor(s / 3600)} h ago`;
-  if (s < 7 * 86_400) return `${Math.floor(s / 86_400)} d ago`;
+  if (days === 0) return `${Math.floor(s / 3600)} h ago`;
+  if (days < 7) return `${days === 1 ? 'yesterday' : weekday.format(time)} ${clock(time).slice(0, 5)}`;
   return day(time);
 }
 

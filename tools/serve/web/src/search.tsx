@@ -3,9 +3,10 @@
 import { useEffect } from 'preact/hooks';
 import type { Filter, Found, Hit } from './api';
 import * as format from './format';
+import { RANGES, times } from './range';
 import { link, replace, type Route } from './route';
-import { costText, Select, SINCE, sinceTime, untilTime } from './sessions';
-import { Agent, Ago, Empty, Failure, useAnswer, useApp, useLater } from './ui';
+import { costText, Select } from './sessions';
+import { Agent, Ago, Days, Empty, Failure, useAnswer, useApp, useLater } from './ui';
 
 const MOST_HITS = 100; /* of a session */
 const MOST_SESSIONS = 30;
@@ -90,10 +91,11 @@ function Filters({ query }: { query: URLSearchParams }) {
   const projects = (facets.value?.dir ?? []).map(([dir]): [string, string] => [dir, format.shortPath(dir)]);
   /* A link may name a project that is not a directory of a session, such as the last part of a path. */
   if (value('dir') && !projects.some(([dir]) => dir === value('dir'))) projects.push([value('dir'), value('dir')]);
-  const set = (name: string, to: string) => replace(link('search', '', { ...Object.fromEntries(query), [name]: to }));
+  const set = (name: string, to: string, without = '') =>
+    replace(link('search', '', { ...Object.fromEntries(query), [without]: undefined, [name]: to }));
   return (
     <div class="filters" role="group" aria-label="Filters">
-      <Select label="Said or called by anyone" value={value('role')} options={ROLES} choose={(v) => set('role', v)} />
+      <Select label="Said by anyone" value={value('role')} options={ROLES} choose={(v) => set('role', v)} />
       <Select
         label="Any tool"
         value={value('tool')}
@@ -105,20 +107,11 @@ function Filters({ query }: { query: URLSearchParams }) {
       )}
       <Select
         label="At any time"
-        value={SINCE.some(([key]) => key === value('since')) ? value('since') : ''}
-        options={SINCE.map(([key, text]) => [key, text])}
-        choose={(v) => set('since', v)}
+        value={RANGES.some(([key]) => key === value('since')) ? value('since') : ''}
+        options={RANGES}
+        choose={(v) => set('since', v, 'until')}
       />
-      {(['since', 'until'] as const).map((name) => (
-        <label>
-          {name === 'since' ? 'from' : 'to'}{' '}
-          <input
-            type="date"
-            value={/^\d{4}-/.test(value(name)) ? value(name) : ''}
-            onChange={(e) => set(name, e.currentTarget.value)}
-          />
-        </label>
-      ))}
+      <Days from={value('since')} to={value('until')} set={(name, day) => set(name === 'from' ? 'since' : 'until', day)} />
       {FILTERS.some((name) => value(name)) && (
         <button class="link" onClick={() => replace(link('search', '', { q: value('q'), session: value('session') }))}>
           Clear
@@ -138,8 +131,7 @@ export function Search({ route }: { route: Route }) {
     role: given[0],
     tool: given[1],
     dir: session ? '' : given[2],
-    since: sinceTime(given[3]!),
-    until: untilTime(given[4]!),
+    ...times(given[3]!, given[4]!),
   };
   const events = useAnswer(
     q

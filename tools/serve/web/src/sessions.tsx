@@ -6,20 +6,13 @@ import * as format from './format';
 import { ImportProgress, NoSessions, useImport, Watching } from './found';
 import { FRESH_MS, isComputed } from './model';
 import { Star, Tags, tagsOf, titleOf } from './notes';
+import { RANGES, times } from './range';
 import { go, keepView, keptView, link, replace, type Route } from './route';
 import { Agent, Ago, Empty, Failure, Icon, LogMark, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
 import { useVirtual } from './virtual';
 
 const PAGE = 100;
 const ROW = 54;
-
-export const SINCE: [string, string, number][] = [
-  ['now', 'now', FRESH_MS],
-  ['1h', 'in the last hour', 3_600_000],
-  ['1d', 'in the last 24 hours', 86_400_000],
-  ['7d', 'in the last 7 days', 7 * 86_400_000],
-  ['30d', 'in the last 30 days', 30 * 86_400_000],
-];
 
 const COLUMNS: [sort: string, label: string, className: string][] = [
   ['title', 'Session', 'c-title'],
@@ -35,19 +28,6 @@ interface Row {
   depth: number;
   end?: boolean;
 }
-
-/* An age such as 7d, or the first moment of a day such as 2026-03-02 in the time zone of the browser. */
-export const sinceTime = (name: string): string | undefined => {
-  const found = SINCE.find(([key]) => key === name);
-  const at = found ? Date.now() - found[2] : Date.parse(/^\d{4}-\d\d-\d\d$/.test(name) ? `${name}T00:00` : '');
-  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
-};
-
-/* The end of a day. */
-export const untilTime = (day: string): string | undefined => {
-  const at = sinceTime(day);
-  return at && new Date(new Date(at).setDate(new Date(at).getDate() + 1)).toISOString();
-};
 
 /* The loaded part of the list, in the server's order. */
 class Listing {
@@ -290,7 +270,7 @@ function Filters({
         choose={(v) => set('model', v)}
       />
       <Select
-        label="Any directory"
+        label="Any project"
         value={value('dir')}
         options={options(facets?.dir, format.shortPath)}
         choose={(v) => set('dir', v)}
@@ -308,8 +288,8 @@ function Filters({
         label="Active at any time"
         value={value('since')}
         options={[
-          ...SINCE.map(([key, text]): [string, string] => [key, `Active ${text}`]),
-          ...(/^\d/.test(value('since')) && !SINCE.some(([key]) => key === value('since'))
+          ...RANGES.map(([key, text]): [string, string] => [key, `Active ${text}`]),
+          ...(/^\d/.test(value('since')) && !RANGES.some(([key]) => key === value('since'))
             ? [[value('since'), `Active ${value('since')} to ${value('until') || 'now'}`] as [string, string]]
             : []),
         ]}
@@ -342,13 +322,13 @@ function Filters({
         </button>
       )}
       <span class="grow" />
-      <label class="check">
+      <label class="check" title="Show sub-agents and forks below their sessions">
         <input
           type="checkbox"
           checked={query.get('flat') !== '1'}
           onChange={(e) => set('flat', e.currentTarget.checked ? '' : '1')}
         />
-        Group sub-agents and forks
+        Group sub-agents
       </label>
     </div>
   );
@@ -395,8 +375,7 @@ export function Sessions({ route }: { route: Route }) {
       server!.sessions(
         {
           ...asked,
-          since: sinceTime(query.get('since') ?? ''),
-          until: untilTime(query.get('until') ?? ''),
+          ...times(query.get('since') ?? '', query.get('until') ?? ''),
           sort, tree: flat ? undefined : 1, cursor, limit },
         signal,
       );

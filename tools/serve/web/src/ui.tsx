@@ -127,6 +127,24 @@ export function Ago({ time }: { time: string }) {
   );
 }
 
+/* The first and the last day of a range; a range that is not of days is shown as none. */
+export function Days(props: { from?: string; to?: string; set: (name: 'from' | 'to', day: string) => void }) {
+  return (
+    <span class="days">
+      {(['from', 'to'] as const).map((name) => (
+        <label>
+          {name}{' '}
+          <input
+            type="date"
+            value={/^\d{4}-/.test(props[name] ?? '') ? props[name] : ''}
+            onChange={(e) => props.set(name, e.currentTarget.value)}
+          />
+        </label>
+      ))}
+    </span>
+  );
+}
+
 const GONE: Record<string, [label: string, title: string]> = {
   deleted: ['log deleted', 'The log that it was imported from is gone. annal source restore writes it again'],
   shrank: ['log cut short', 'Its log was cut short. annal source generations lists what it was before'],
@@ -182,6 +200,7 @@ const ICONS: Record<string, string> = {
   share: 'M8 10V2.5M5 5l3-3 3 3M3.5 9v4h9V9',
   fork: 'M5 3v10M5 9c0-3 6-2 6-5.5M9.3 4.8 11 3l1.7 1.8',
   copy: 'M5.5 5.5V3h7.5v7.5h-2.5M3 5.5h7.5V13H3z',
+  link: 'M6.3 9.7l3.4-3.4M7.2 4.6 9 2.8a2.9 2.9 0 0 1 4.1 4.1l-1.8 1.8M8.8 11.4 7 13.2a2.9 2.9 0 0 1-4.1-4.1l1.8-1.8',
   theme: 'M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11',
   close: 'M4 4l8 8M12 4l-8 8',
   compare: 'M3 3h4v10H3zM9 3h4v10H9z',

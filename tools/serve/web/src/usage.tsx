@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all sessions used and cost in a range of days: by day, model, project, agent, tool, session. Each bar leads to
- * its sessions. The numbers are those of `annal report`. */
+ * its sessions. `annal report` prints the same numbers. */
 import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
 import * as format from './format';
+import { DAY, namedDays, shifted } from './range';
 import { link, replace, type Route } from './route';
-import { Empty, Failure, useAnswer, useApp } from './ui';
+import { Days, Empty, Failure, useAnswer, useApp } from './ui';
 
-const RANGES: [string, string, number | null][] = [
-  ['today', 'Today', 0],
+/* Of 7d and 30d the number of days before today. */
+const RANGES: [string, string, number?][] = [
+  ['today', 'Today'],
+  ['yesterday', 'Yesterday'],
+  ['week', 'This week'],
+  ['lastweek', 'Last week'],
   ['7d', '7 days', 6],
   ['30d', '30 days', 29],
-  ['all', 'All', null],
+  ['all', 'All'],
 ];
 
 const UNITS: [string, string][] = [
@@ -19,21 +25,13 @@ const UNITS: [string, string][] = [
   ['month', 'Months'],
 ];
 
-const DAY = /^\d{4}-\d\d-\d\d$/;
-
-const shifted = (day: string, days: number): string => {
-  const at = new Date(`${day}T12:00`);
-  at.setDate(at.getDate() + days);
-  return format.day(at.getTime());
-};
-
 /* The first and the last day; undefined for no bound. */
 function rangeOf(query: URLSearchParams): { name: string; from?: string; to?: string } {
   const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
   if (DAY.test(from) || DAY.test(to))
     return { name: '', from: DAY.test(from) ? from : undefined, to: DAY.test(to) ? to : undefined };
-  const [name, , days] = RANGES.find(([key]) => key === query.get('range')) ?? RANGES[2]!;
-  return { name, from: days === null ? undefined : shifted(format.day(Date.now()), -days) };
+  const [name, , days] = RANGES.find(([key]) => key === query.get('range')) ?? RANGES.find(([key]) => key === '30d')!;
+  return { name, ...(days ? { from: shifted(format.day(Date.now()), -days) } : namedDays(name)) };
 }
 
 interface Use {
@@ -56,7 +54,8 @@ const useOf = (row: Record<string, any>): Use => ({
   computed: row.computed_cost_usd ?? 0,
 });
 
-const money = (use: Use): string => format.cost(use.cost, use.computed > 0);
+const costAndTokens = (use: Use): string =>
+  `${format.cost(use.cost, use.computed > 0)} · ${format.compact(use.tokens)} tokens`;
 
 /* The unit of a period as days: a week 2026-W10, a month 2026-03. */
 function daysOf(period: string): { from: string; to: string } | null {
@@ -76,18 +75,31 @@ function daysOf(period: string): { from: string; to: string } | null {
 
 const MOST_ROWS = 12;
 
-function Rows(props: {
-  title: string;
-  rows: { key: string; name: string; value: number; text: ComponentChildren; href?: string }[];
-  children?: ComponentChildren;
-}) {
+const weekday = new Intl.DateTimeFormat('en', { weekday: 'short' });
+
+const periodName = (name: string): string =>
+  DAY.test(name) ? `${name} ${weekday.format(new Date(`${name}T12:00`))}` : name;
+
+interface BarRow {
+  key: string;
+  name: string;
+  value: number;
+  text: ComponentChildren;
+  href?: string;
+}
+
+/* The first rows of a list, and a button that shows the other rows; rest(n) is the cost after n rows. */
+function Rows(props: { title: string; rows: BarRow[]; all?: boolean; rest?: (n: number) => string; children?: ComponentChildren }) {
+  const [whole, setWhole] = useState(false);
+  const shown = whole || props.all ? props.rows : props.rows.slice(0, MOST_ROWS);
+  const left = props.rows.length - shown.length;
   const most = Math.max(...props.rows.map((row) => row.value), 1e-9);
   return (
     <section class="bars">
       <h2>
         {props.title} {props.children}
       </h2>
-      {props.rows.map((row) => {
+      {shown.map((row) => {
         const content = (
           <>
             <span class="bar-name" title={row.name}>
@@ -109,6 +121,11 @@ function Rows(props: {
           </div>
         );
       })}
+      {left > 0 && (
+        <button class="link" onClick={() => setWhole(true)}>
+          {format.count(left)} more{props.rest ? `: ${props.rest(shown.length)}` : ''}
+        </button>
+      )}
     </section>
   );
 }
@@ -146,19 +163,25 @@ export function Usage({ route }: { route: Route }) {
   const sum = (of: (use: Use) => number): number => value?.models.reduce((n, use) => n + of(use), 0) ?? 0;
   const cost = sum((use) => use.cost ?? 0);
   const computed = sum((use) => use.computed);
-  const rows = (list: Use[], filter?: string) =>
-    list
-      .filter((use) => use.tokens > 0 || use.cost)
-      .slice(0, MOST_ROWS)
-      .map((use) => ({
+  const rows = (list: Use[], filter: string) => {
+    const used = list.filter((use) => use.tokens > 0 || use.cost);
+    return {
+      rows: used.map((use) => ({
         key: use.name,
         name: use.name || 'not said',
         value: use.cost ?? 0,
-        text: `${money(use)} · ${format.compact(use.tokens)}`,
-        href: filter && use.name ? listOf({ [filter]: use.name }) : undefined,
-      }));
+        text: costAndTokens(use),
+        href: use.name ? listOf({ [filter]: use.name }) : undefined,
+      })),
+      rest: (shown: number) => {
+        const left = used.slice(shown);
+        const cost = left.reduce((n, use) => n + (use.cost ?? 0), 0);
+        return format.cost(cost, left.some((use) => use.computed > 0));
+      },
+    };
+  };
   return (
-    <main class="search-page usage" aria-busy={answer.busy}>
+    <main class={`search-page usage ${answer.busy && value ? 'stale' : ''}`} aria-busy={answer.busy}>
       <h1>Usage</h1>
       <div class="filters" role="group" aria-label="Range">
         {RANGES.map(([key, text]) => (
@@ -170,18 +193,7 @@ export function Usage({ route }: { route: Route }) {
             {text}
           </button>
         ))}
-        <label>
-          from{' '}
-          <input
-            type="date"
-            value={from ?? ''}
-            onChange={(e) => set({ range: undefined, from: e.currentTarget.value, to })}
-          />
-        </label>
-        <label>
-          to{' '}
-          <input type="date" value={to ?? ''} onChange={(e) => set({ range: undefined, from, to: e.currentTarget.value })} />
-        </label>
+        <Days from={from} to={to} set={(name, day) => set({ range: undefined, from, to, [name]: day })} />
       </div>
       {answer.error && <Failure text={answer.error} />}
       {!value && answer.busy && <p class="wait">Adding up…</p>}
@@ -213,13 +225,14 @@ export function Usage({ route }: { route: Route }) {
           </dl>
           <Rows
             title="Over time"
+            all
             rows={value.periods.map((use) => {
               const days = daysOf(use.name);
               return {
                 key: use.name,
-                name: use.name,
+                name: periodName(use.name),
                 value: use.cost ?? 0,
-                text: `${money(use)} · ${format.compact(use.tokens)}`,
+                text: costAndTokens(use),
                 href: days ? link('', '', { since: days.from, until: days.to, flat: 1 }) : undefined,
               };
             })}
@@ -232,22 +245,22 @@ export function Usage({ route }: { route: Route }) {
               ))}
             </span>
           </Rows>
-          <Rows title="By model" rows={rows(value.models, 'model')} />
-          <Rows title="By project" rows={rows(value.projects, 'dir')} />
-          <Rows title="By agent" rows={rows(value.agents, 'agent')} />
+          <Rows title="By project" {...rows(value.projects, 'dir')} />
+          <Rows title="By model" {...rows(value.models, 'model')} />
+          <Rows title="By agent" {...rows(value.agents, 'agent')} />
           <Rows
             title="Most expensive sessions"
             rows={value.top.map((use) => ({
               key: use.name,
               name: value.titles.get(use.name) ?? use.name,
               value: use.cost ?? 0,
-              text: `${money(use)} · ${format.compact(use.tokens)}`,
+              text: costAndTokens(use),
               href: link('s', use.name),
             }))}
           />
           <Rows
             title="Calls by tool"
-            rows={value.tools.slice(0, MOST_ROWS).map((tool) => ({
+            rows={value.tools.map((tool) => ({
               key: String(tool.name),
               name: String(tool.name ?? 'not said'),
               value: tool.requests,

@@ -42,6 +42,8 @@ for (const [name, options] of [
       await page.waitForSelector(wait);
       await frames(page);
       await accessible(page);
+      const top = await page.locator('.top').evaluate((bar) => [bar.offsetHeight, bar.scrollHeight]);
+      assert.ok(top[0] >= 48 && top[1] <= top[0], `${hash}: the bar at the top is cut off: ${top}`);
       await page.evaluate(() => document.querySelector('.skip').click());
       assert.ok(await page.evaluate(() => document.activeElement.matches('.panel') || (!document.querySelector('.panel')?.checkVisibility() && document.activeElement.closest('main'))), `${hash}: the skip link leads nowhere`);
       /* A phone makes its window wider for a page that does not fit. */

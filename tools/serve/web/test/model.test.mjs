@@ -5,15 +5,46 @@ import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 
-let Model;
+let Model, format, range, diff;
+
+async function load(name) {
+  const bundle = await rolldown({ input: fileURLToPath(new URL(`../src/${name}.ts`, import.meta.url)) });
+  const { output } = await bundle.generate({ format: 'esm' });
+  return import(`data:text/javascript;base64,${Buffer.from(output[0].code).toString('base64')}`);
+}
 
 before(async () => {
-  const bundle = await rolldown({ input: fileURLToPath(new URL('../src/model.ts', import.meta.url)) });
-  const { output } = await bundle.generate({ format: 'esm' });
   globalThis.document = { hidden: false };
   globalThis.matchMedia = () => ({ addEventListener() {} });
   globalThis.requestAnimationFrame = (fn) => queueMicrotask(fn);
-  ({ Model } = await import(`data:text/javascript;base64,${Buffer.from(output[0].code).toString('base64')}`));
+  [{ Model }, format, range, diff] = await Promise.all(['model', 'format', 'range', 'diff'].map(load));
+});
+
+test('times are said by the calendar, and named ranges are whole days', () => {
+  const at = (text) => new Date(text).getTime();
+  const now = at('2026-11-30T00:20');
+  const ages = ['2026-11-30T00:05', '2026-11-29T23:40', '2026-11-29T22:10', '2026-11-28T23:59', '2026-11-24T08:00', '2026-11-23T08:00'];
+  assert.deepEqual(
+    ages.map((text) => format.ago(at(text), now)),
+    ['15 min ago', '40 min ago', 'yesterday 22:10', 'Sat 23:59', 'Tue 08:00', '2026-11-23'],
+  );
+  assert.deepEqual(range.namedDays('yesterday', now), { from: '2026-11-29', to: '2026-11-29' });
+  assert.deepEqual(range.namedDays('week', now), { from: '2026-11-30', to: '2026-11-30' });
+  assert.deepEqual(range.namedDays('lastweek', now), { from: '2026-11-23', to: '2026-11-29' });
+  assert.deepEqual(range.namedDays('lastweek', at('2026-11-29T23:00')), { from: '2026-11-16', to: '2026-11-22' });
+  const { since, until } = range.times('yesterday');
+  assert.equal(at(until), new Date().setHours(0, 0, 0, 0));
+  assert.ok(Math.abs(at(until) - at(since) - 86_400_000) <= 3_600_000);
+  assert.deepEqual(range.times('2026-03-02', '2026-03-02'), {
+    since: new Date('2026-03-02T00:00').toISOString(),
+    until: new Date('2026-03-03T00:00').toISOString(),
+  });
+});
+
+test('a diff has no line after the last newline', () => {
+  const marks = (a, b) => diff.diffLines(a, b).map((line) => `${line.mark}${line.text}`);
+  assert.deepEqual(marks('one\ntwo\n', 'one\n2\n'), [' one', '-two', '+2']);
+  assert.deepEqual(marks('one', 'one\n'), [' one', '+']);
 });
 
 /* Numbers that a seed repeats. */

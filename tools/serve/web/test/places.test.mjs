@@ -484,7 +484,7 @@ test('commands, outputs, messages and links are copied', async () => {
   const message = page.locator('.item', { hasText: 'Some Markdown text' });
   await message.hover();
   assert.equal(await copied(message.locator('[aria-label="Copy this message as Markdown"]')), 'Some *Markdown* text');
-  assert.equal(await copied(message.locator('.item-actions >> text=link')), `${server.url}/#/s/copies?see=2`);
+  assert.equal(await copied(message.locator('[aria-label^="Copy a link to event"]')), `${server.url}/#/s/copies?see=2`);
   await page.locator('.tool-head').click();
   await page.locator('.tool .code-box').first().hover();
   assert.equal(await copied(page.locator('.tool .code-box .copy').first()), 'make all');
@@ -658,9 +658,9 @@ test('usage has the numbers of a report, by day, week, model, project and agent,
     new RegExp(`cost\\s+~\\$${(cost_microusd / 1e6).toFixed(2)}\\s+${Math.floor((100 * computed_microusd) / cost_microusd)}% computed`, 'i'),
   );
   assert.match(await page.locator('.numbers').innerText(), /input from cache\s+50%\s+sessions\s+2/i);
-  const first = `~$${(computed_microusd / 1e6).toFixed(2)} · 1.0M`;
-  assert.deepEqual(await texts('Over time'), [`2026-03-02 ${first}`, '2026-03-08 $2.25 · 4.0k', '2026-03-09 $1.00 · 4.0k']);
-  assert.deepEqual((await texts('By project')).sort(), [`/p/one ${first}`, '/p/two $3.25 · 8.0k']);
+  const first = `~$${(computed_microusd / 1e6).toFixed(2)} · 1.0M tokens`;
+  assert.deepEqual(await texts('Over time'), [`2026-03-02 Mon ${first}`, '2026-03-08 Sun $2.25 · 4.0k tokens', '2026-03-09 Mon $1.00 · 4.0k tokens']);
+  assert.deepEqual((await texts('By project')).sort(), [`/p/one ${first}`, '/p/two $3.25 · 8.0k tokens']);
   assert.equal((await texts('By model')).length, 2);
   assert.equal((await texts('By agent')).length, 2);
   await page.click('.units >> text=Weeks');
@@ -670,6 +670,10 @@ test('usage has the numbers of a report, by day, week, model, project and agent,
     (await texts('Over time')).map((text) => [text.split(' ')[0], Number(/\$([\d.]+)/.exec(text)[1])]),
     weeks.map((row) => [row.week, Number((row.cost_microusd / 1e6).toFixed(2))]),
   );
+  await page.click('.filters >> text=Last week');
+  await page.waitForSelector('.empty >> text=No tokens were counted in these days');
+  await page.click('.filters >> text=All');
+  await page.waitForSelector('.bar-name >> text=2026-W10');
   await page.fill('input[type=date] >> nth=0', '2026-03-08');
   await page.waitForFunction(() => !document.querySelector('.usage').innerText.includes('/p/one'));
   assert.match(page.url(), /from=2026-03-08/);
