@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/search/search_text.h"
 
+#include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 
@@ -104,14 +105,6 @@ static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scr
     return add_line(out, text);
 }
 
-/* Return the place of the quote that ends the string at `at`. */
-static const char *string_end(const char *at, const char *end)
-{
-    for (at++; at < end && *at != '"'; at++)
-        at += *at == '\\';
-    return at;
-}
-
 /* Return whether the name of a member says that its string is a type or an id: "type", "id",
  * "call_id". */
 static bool is_label(annal_slice name)
@@ -129,9 +122,9 @@ static annal_status add_strings(struct buf *out, annal_slice value, struct buf *
     while (status >= 0 && out->len < SEARCH_TEXT_MAX &&
            (at = memchr(at, '"', (size_t)(end - at))) != NULL) {
         const char *begin = at;
-        at = string_end(at, end) + 1;
+        at = annal__json_string_end(at, end);
         const char *next = at;
-        while (next < end && strchr(" \t\r\n", *next) != NULL)
+        while (next < end && annal__json_is_space(*next))
             next++;
         const annal_slice raw = {begin, (size_t)(at - begin)};
         bool is_name = next < end && *next == ':';
