@@ -108,7 +108,7 @@ def run_cases(cases, place, bin_folder):
         script.append(f"( mkdir {base}.d && cd {base}.d || exit; export ANNAL_STORE={base}.d/store")
         for at, step in enumerate(steps):
             step.base = f"{base}/{at}"
-            open(step.base, "w").write(step.command + "\n")
+            open(step.base, "w").write(f"{{ {step.command}\n}}\n")  # bash replaces itself by the last command of a list
             if step.input:
                 open(step.base + ".in", "w").write(step.input)
             source = step.base + ".in" if step.input else "/dev/null"

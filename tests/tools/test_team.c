@@ -46,135 +46,6 @@ static int count_of(const char *text, const char *part)
 
 /* ---- Teams ---- */
 
-START_TEST(a_message_is_received_once_and_listed)
-{
-    init();
-    CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "alice", "--member",
-        "bob");
-    ck_out("created team t1: review\n");
-    CLI(&cli, NULL, "team", "send", "review", "what's the verdict?", "--from", "alice", "--to",
-        "bob", "--id", "m1", "--json");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"team_t1\",\"seq\":2,"
-                                          "\"type\":\"team.message\",\"data\":{"));
-    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "alice");
-    ck_out("no new messages\n");
-    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "bob", "--peek");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "what's the verdict?"));
-    CLI(&cli, NULL, "team", "receive", "t1", "--as", "bob", "--json");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"id\":\"m1\""));
-    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "bob");
-    ck_out("no new messages\n");
-    ck_sql("SELECT recipient, read_by FROM team_messages",
-           "{\"recipient\":\"bob\",\"read_by\":\"[\\\"bob\\\"]\"}\n");
-    CLI(&cli, NULL, "team", "show", "t1");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "alice to bob  (m1, read by \"bob\")\n  what's the"));
-}
-END_TEST
-
-START_TEST(strangers_may_send_with_a_warning_and_a_nameless_reader_marks_nothing)
-{
-    init();
-    CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "bob");
-    CLI(&cli, NULL, "team", "send", "t1", "hi", "--from", "zed", "--to", "bob, eve");
-    ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_ptr_nonnull(strstr(cli.err, "'zed' is not a member of team t1"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "'eve' is not a member of team t1"));
-    ck_assert_ptr_null(strstr(cli.err, "'bob'"));
-    CLI(&cli, NULL, "team", "send", "t1", "to all");
-    cli_assert_done(&cli);
-    ck_sql("SELECT sender, recipient FROM team_messages ORDER BY created_at",
-           "{\"sender\":\"zed\",\"recipient\":\"bob,eve\"}\n"
-           "{\"sender\":\"_cli\",\"recipient\":\"all\"}\n");
-    for (int i = 0; i < 2; i++) {
-        CLI(&cli, NULL, "team", "receive", "t1");
-        cli_assert_done(&cli);
-        ck_assert_ptr_nonnull(strstr(cli.out, "(2 messages)"));
-    }
-    ck_sql("SELECT count(*) AS n FROM x_team_reads", "{\"n\":0}\n");
-}
-END_TEST
-
-START_TEST(a_team_is_selected_by_id_by_a_unique_prefix_or_by_name)
-{
-    init();
-    CLI(&cli, NULL, "team", "create", "one", "--id", "ab1");
-    CLI(&cli, NULL, "team", "create", "two", "--id", "ab2");
-    CLI(&cli, NULL, "team", "create", "two", "--id", "c3");
-    CLI(&cli, NULL, "team", "create", "ab2", "--id", "ab");
-    static const struct {
-        const char *word, *id;
-    } found[] = {{"ab1", "ab1"}, {"one", "ab1"}, {"c", "c3"}, {"ab", "ab"}, {"ab2", "ab2"}};
-    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
-        char start[40];
-        snprintf(start, sizeof start, "{\"id\":\"%s\"", found[i].id);
-        CLI(&cli, NULL, "team", "export", found[i].word);
-        cli_assert_done(&cli);
-        ck_assert_msg(strncmp(cli.out, start, strlen(start)) == 0, "%s: %s", found[i].word,
-                      cli.out);
-    }
-    CLI(&cli, NULL, "team", "send", "two", "x");
-    cli_assert_refused(&cli, EXIT_REFUSED, "'two' matches 2 teams: ab2 (two), c3 (two)");
-    CLI(&cli, NULL, "team", "show", "a");
-    cli_assert_refused(&cli, EXIT_REFUSED, "'a' matches 3 teams");
-    CLI(&cli, NULL, "team", "show", "zzz");
-    cli_assert_refused(&cli, EXIT_REFUSED, "team 'zzz' does not exist");
-}
-END_TEST
-
-START_TEST(a_message_about_a_session_is_in_the_timeline_of_the_session)
-{
-    init();
-    CLI(&cli, NULL, "lionagi", "session", "run-1");
-    CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
-    CLI(&cli, NULL, "team", "send", "t1", "start", "--session", "run-1");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "lionagi", "message", "run-1", "\"working\"");
-    CLI(&cli, NULL, "team", "send", "t1", "lost", "--session", "gone");
-    ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_ptr_nonnull(strstr(cli.err, "session 'gone' does not exist"));
-    CLI(&cli, NULL, "team", "timeline", "t1", "--json");
-    cli_assert_done(&cli);
-    const char *at = cli.out;
-    static const char *const order[] = {"\"type\":\"session.created\"", "\"type\":\"team.created\"",
-                                        "\"what\":\"start\"", "\"what\":\"working\"",
-                                        "\"what\":\"lost\""};
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        at = strstr(at, order[i]);
-        ck_assert_msg(at != NULL, "%s: %s", order[i], cli.out);
-    }
-    ck_sql("SELECT team_id, session_id, messages FROM team_sessions",
-           "{\"team_id\":\"t1\",\"session_id\":\"run-1\",\"messages\":1}\n");
-}
-END_TEST
-
-START_TEST(members_archive_rename_and_delete_are_one_event_each)
-{
-    init();
-    CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "a");
-    CLI(&cli, NULL, "team", "members", "t1", "--add", "b", "--add", "c", "--remove", "a", "--json");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "team", "members", "t1", "--json");
-    ck_out("{\"member\":\"b\",\"sent\":0,\"unread\":0}\n"
-           "{\"member\":\"c\",\"sent\":0,\"unread\":0}\n");
-    CLI(&cli, NULL, "team", "rename", "t1", "m");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "team", "archive", "m", "--reason", "merged");
-    ck_out("team m is archived\n");
-    ck_sql("SELECT name, status, member_count FROM teams",
-           "{\"name\":\"m\",\"status\":\"archived\",\"member_count\":2}\n");
-    CLI(&cli, NULL, "team", "delete", "t1");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "team", "ls", "--json");
-    ck_out("");
-    CLI(&cli, NULL, "query", "team_t1", "--count");
-    ck_out("5\n");
-}
-END_TEST
-
 enum { READERS = 6, MESSAGES = 8 };
 
 static void read_all(int file, char *out, size_t size)
@@ -186,16 +57,6 @@ static void read_all(int file, char *out, size_t size)
     out[len] = '\0';
     close(file);
 }
-
-START_TEST(an_inbox_without_a_member_is_wrong_usage)
-{
-    init();
-    CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
-    CLI(&cli, NULL, "team", "send", "t1", "hi");
-    CLI(&cli, NULL, "team", "inbox", "t1", "--as", "");
-    cli_assert_refused(&cli, 2, "--as needs the name of a member");
-}
-END_TEST
 
 START_TEST(concurrent_readers_of_an_inbox_receive_each_message_once)
 {
@@ -231,187 +92,6 @@ START_TEST(concurrent_readers_of_an_inbox_receive_each_message_once)
 }
 END_TEST
 
-/* ---- JSON files ---- */
-
-static const char team_file[] =
-    "{\"id\":\"abc123\",\"name\":\"review-team\",\"members\":[\"alice\",\"bob\"],"
-    "\"created_at\":\"2026-05-21T14:00:00+00:00\",\"messages\":["
-    "{\"id\":\"m1\",\"from\":\"alice\",\"to\":[\"bob\"],\"content\":\"what's the verdict?\","
-    "\"timestamp\":\"2026-05-21T15:00:00+00:00\",\"read_by\":{}},"
-    "{\"id\":\"m2\",\"from\":\"bob\",\"to\":[\"*\"],\"content\":\"approve\","
-    "\"timestamp\":\"2026-05-21T15:05:00+00:00\",\"read_by\":%s}%s]}";
-
-static const char *write_team(const char *read_by, const char *more)
-{
-    char text[2000];
-    const char *path = tmpdir_path(&cli.dir, "abc123.json");
-    int len = snprintf(text, sizeof text, team_file, read_by, more);
-    file_write(path, text, (size_t)len);
-    return path;
-}
-
-START_TEST(a_second_import_of_a_team_adds_nothing)
-{
-    init();
-    const char *path = write_team("{\"alice\":\"2026-05-21T15:06:00+00:00\"}", "");
-    CLI(&cli, NULL, "team", "import", path, "--json");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":1,\"skipped_teams\":0,\"messages\":2,"
-                                          "\"skipped_messages\":0,\"reads\":0}"));
-    CLI(&cli, NULL, "sql", "--json",
-        "SELECT data ->> '$.source.file' AS file, data ->> '$.source.bytes' AS bytes, "
-        "length(data ->> '$.source.sha256') AS sha256 FROM events WHERE type = 'team.imported'");
-    ck_assert_ptr_nonnull(strstr(cli.out, "{\"file\":\"abc123.json\",\"bytes\":"));
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"sha256\":64}"));
-    static const char rows[] =
-        "{\"member_count\":2,\"recipient\":\"bob\",\"read_by\":\"[]\"}\n"
-        "{\"member_count\":2,\"recipient\":\"all\",\"read_by\":\"[\\\"alice\\\"]\"}\n";
-    static const char select[] = "SELECT member_count, recipient, read_by FROM teams t JOIN "
-                                 "team_messages m ON team_id = t.id ORDER BY m.created_at";
-    ck_sql(select, rows);
-    CLI(&cli, NULL, "team", "import", path, "--json");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":0,\"skipped_teams\":1,\"messages\":0,"
-                                          "\"skipped_messages\":2,\"reads\":0}"));
-    ck_sql(select, rows);
-
-    path = write_team("[\"alice\",\"bob\"]",
-                      ",{\"id\":\"m3\",\"from\":\"alice\",\"to\":\"all\",\"content\":\"new\"}");
-    CLI(&cli, NULL, "team", "import", path, "--json");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":0,\"skipped_teams\":1,\"messages\":1,"
-                                          "\"skipped_messages\":2,\"reads\":1}"));
-    ck_sql("SELECT read_by FROM team_messages WHERE id = 'm2'",
-           "{\"read_by\":\"[\\\"alice\\\",\\\"bob\\\"]\"}\n");
-}
-END_TEST
-
-START_TEST(exported_teams_import_to_the_same_rows)
-{
-    static const char teams[] = "SELECT * FROM teams ORDER BY id";
-    static const char messages[] = "SELECT * FROM team_messages ORDER BY id";
-    static const char reads[] = "SELECT * FROM x_team_reads ORDER BY 1, 2";
-    static const char *const selects[] = {teams, messages, reads};
-    char *rows[3];
-    init();
-    CLI(&cli, NULL, "lionagi", "session", "run-1");
-    CLI(&cli, NULL, "team", "import", write_team("[\"alice\"]", ""));
-    CLI(&cli, NULL, "team", "create", "ä \"b\"", "--id", "t2", "--member", "x y", "--metadata",
-        "{\"mode\":[1,null]}");
-    CLI(&cli, NULL, "team", "send", "t2", "line\n\"two\"", "--from", "x y", "--summary", "s",
-        "--session", "run-1", "--to", "x y,\\z", "--id", "m9");
-    CLI(&cli, "{\"id\":\"m8\",\"sender\":\"a\",\"content\":\"c\",\"created_at\":1.0000001}\n",
-        "append", "team_t2", "--type", "team.message");
-    CLI(&cli, NULL, "team", "inbox", "t2", "--as", "x y");
-    CLI(&cli, NULL, "team", "archive", "t2");
-    cli_assert_done(&cli);
-    const char *directory = tmpdir_path(&cli.dir, "teams");
-    CLI(&cli, NULL, "team", "export", "--to", directory);
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "2 files in"));
-    for (int i = 0; i < 3; i++) {
-        CLI(&cli, NULL, "sql", "--json", selects[i]);
-        rows[i] = strdup(cli.out);
-    }
-    cli.store = tmpdir_path(&cli.dir, "other");
-    init();
-    CLI(&cli, NULL, "lionagi", "session", "run-1");
-    CLI(&cli, NULL, "team", "import", directory);
-    cli_assert_done(&cli);
-    for (int i = 0; i < 3; i++) {
-        ck_sql(selects[i], rows[i]);
-        free(rows[i]);
-    }
-}
-END_TEST
-
-START_TEST(a_team_is_not_exported_through_a_link)
-{
-    init();
-    const char *directory = tmpdir_path(&cli.dir, "teams"), *theirs = tmpdir_path(&cli.dir, "f");
-    CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
-    ck_assert_int_eq(mkdir(directory, 0700), 0);
-    file_write(theirs, "theirs", 6);
-    ck_assert_int_eq(symlink(theirs, tmpdir_path(&cli.dir, "teams/t1.json")), 0);
-    ck_assert_int_eq(symlink(theirs, tmpdir_path(&cli.dir, "teams/.new-t1.json")), 0);
-    CLI(&cli, NULL, "team", "export", "--to", directory);
-    cli_assert_refused(&cli, EXIT_STORAGE, "t1.json' is a symbolic link");
-    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "teams/t1.json")), 0);
-    CLI(&cli, NULL, "team", "export", "--to", directory);
-    cli_assert_done(&cli);
-    size_t len;
-    ck_text(file_read(theirs, &len), "theirs");
-}
-END_TEST
-
-START_TEST(a_file_that_is_not_a_team_is_skipped_and_the_others_are_imported)
-{
-    static const struct {
-        const char *name, *text;
-    } files[] = {{"bad.json", "{\"id\":"},
-                 {"e.json", "{\"id\":\"\"}"},
-                 {"id.json", "{\"id\":\"../x\"}"},
-                 {"l.json", "[]"},
-                 {"n.json", "{\"id\":null}"},
-                 {"no-id.json", "{\"name\":\"n\",\"messages\":[]}"},
-                 {"z.json", " {\"id\":\"z\",\"members\":[\"a\",\"a\"]}\n"}};
-    char path[300];
-    init();
-    const char *directory = tmpdir_path(&cli.dir, "files");
-    ck_assert_int_eq(mkdir(directory, 0700), 0);
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/%s", directory, files[i].name);
-        file_write(path, files[i].text, strlen(files[i].text));
-    }
-    CLI(&cli, NULL, "team", "import", "/nowhere", directory, "--json");
-    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_int_eq(count_of(cli.err, "does not contain a JSON object"), 2);
-    ck_assert_int_eq(count_of(cli.err, "the team has no id"), 3);
-    ck_assert_ptr_nonnull(strstr(cli.err, "no-id.json': the team has no id"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "the id of the team is not a valid team id"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "read the file '/nowhere'"));
-    ck_sql("SELECT id, name, members FROM teams",
-           "{\"id\":\"z\",\"name\":\"z\",\"members\":\"[\\\"a\\\"]\"}\n");
-}
-END_TEST
-
-START_TEST(an_imported_long_message_has_its_first_200_characters_as_summary)
-{
-    char text[900];
-    init();
-    const char *path = tmpdir_path(&cli.dir, "t.json");
-    int len = snprintf(text, sizeof text,
-                       "{\"id\":\"t\",\"messages\":[{\"id\":\"m1\",\"content\":\"one\\n%0300d\"},"
-                       "{\"id\":\"m2\",\"content\":\"%0300d\",\"summary\":\"own\"},"
-                       "{\"id\":\"m3\",\"content\":\"short\"}]}",
-                       0, 0);
-    file_write(path, text, (size_t)len);
-    CLI(&cli, NULL, "team", "import", path);
-    cli_assert_done(&cli);
-    ck_sql("SELECT id, length(summary) AS n, summary = substr(content, 1, 200) || '…' AS same FROM "
-           "team_messages ORDER BY id",
-           "{\"id\":\"m1\",\"n\":201,\"same\":1}\n{\"id\":\"m2\",\"n\":3,\"same\":0}\n"
-           "{\"id\":\"m3\",\"n\":null,\"same\":null}\n");
-}
-END_TEST
-
-START_TEST(messages_with_the_same_id_in_two_files_stay_two)
-{
-    init();
-    const char *path = write_team("{}", ""), *other = tmpdir_path(&cli.dir, "other.json");
-    static const char text[] =
-        "{\"id\":\"other\",\"messages\":[{\"id\":\"m1\",\"content\":\"x\"}]}";
-    file_write(other, text, sizeof text - 1);
-    for (int i = 0; i < 2; i++) {
-        CLI(&cli, NULL, "team", "import", path, other);
-        cli_assert_done(&cli);
-        ck_sql("SELECT id, team_id FROM team_messages ORDER BY id",
-               "{\"id\":\"m1\",\"team_id\":\"abc123\"}\n{\"id\":\"m2\",\"team_id\":\"abc123\"}\n"
-               "{\"id\":\"other:m1\",\"team_id\":\"other\"}\n");
-    }
-}
-END_TEST
-
 /* ---- Runs ---- */
 
 /* Start a process that waits to be killed. */
@@ -433,24 +113,6 @@ static void end_process(pid_t child)
     ck_assert_int_eq(kill(child, SIGKILL), 0);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }
-
-START_TEST(a_session_starts_when_it_is_created_unless_started_sets_the_time)
-{
-    init();
-    CLI(&cli, NULL, "lionagi", "session", "now");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "lionagi", "session", "past", "--created", "2026-01-06T07:24:00Z");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "lionagi", "session", "said", "--created", "2026-01-06T07:24:00Z", "--started",
-        "2026-01-06T07:24:30Z");
-    cli_assert_done(&cli);
-    ck_sql("SELECT id, started_at - created_at AS after, abs(created_at - unixepoch()) < 100 AS "
-           "new FROM state.sessions WHERE started_at IS NOT NULL ORDER BY id",
-           "{\"id\":\"now\",\"after\":0,\"new\":1}\n{\"id\":\"past\",\"after\":0,\"new\":0}\n"
-           "{\"id\":\"said\",\"after\":30,\"new\":0}\n");
-    ck_sql("SELECT count(*) AS n FROM run_list WHERE duration_seconds IS NULL", "{\"n\":0}\n");
-}
-END_TEST
 
 /* Append a session of this kind with a last event of this age. */
 static void start_session(const char *session, const char *kind, const char *age, const char *pid)
@@ -558,32 +220,6 @@ START_TEST(a_stale_session_that_a_living_process_owns_is_not_ended)
     ck_assert_int_eq(waitpid(holder, NULL, 0), holder);
     CLI(&cli, NULL, "doctor", "--transition-stale");
     cli_assert_done(&cli);
-}
-END_TEST
-
-START_TEST(a_process_of_an_earlier_boot_counts_as_dead)
-{
-    init();
-    CLI(&cli,
-        "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\",\"process\":{\"pid\":1,"
-        "\"start\":1,\"pid_ns\":1,\"boot_id\":\"00000000-1111-2222-3333-444444444444\"}}\n",
-        "append", "s", "--type", "session.created");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "doctor", "--transition-stale");
-    cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "the system was restarted since"));
-}
-END_TEST
-
-START_TEST(without_its_packs_doctor_names_the_packs_to_enable)
-{
-    CLI(&cli, "{}\n", "append", "first", "--type", "n");
-    CLI(&cli, NULL, "pack", "enable", "lionagi");
-    CLI(&cli, NULL, "doctor", "--transition-stale");
-    cli_assert_refused(&cli, EXIT_STORAGE, "annal pack enable teams");
-    CLI(&cli, NULL, "doctor", "--json");
-    cli_assert_done(&cli);
-    ck_assert_ptr_null(strstr(cli.out, "\"runs\""));
 }
 END_TEST
 
@@ -773,30 +409,13 @@ Suite *suite_team(void)
 {
     Suite *suite = suite_create("team");
     TCase *teams = suite_case(suite, "teams", cli_setup, cli_teardown);
-    tcase_add_test(teams, a_message_is_received_once_and_listed);
-    tcase_add_test(teams, strangers_may_send_with_a_warning_and_a_nameless_reader_marks_nothing);
-    tcase_add_test(teams, a_team_is_selected_by_id_by_a_unique_prefix_or_by_name);
-    tcase_add_test(teams, an_inbox_without_a_member_is_wrong_usage);
     tcase_add_test(teams, concurrent_readers_of_an_inbox_receive_each_message_once);
-    tcase_add_test(teams, a_message_about_a_session_is_in_the_timeline_of_the_session);
-    tcase_add_test(teams, members_archive_rename_and_delete_are_one_event_each);
-
-    TCase *files = suite_case(suite, "files", cli_setup, cli_teardown);
-    tcase_add_test(files, a_second_import_of_a_team_adds_nothing);
-    tcase_add_test(files, an_imported_long_message_has_its_first_200_characters_as_summary);
-    tcase_add_test(files, a_team_is_not_exported_through_a_link);
-    tcase_add_test(files, exported_teams_import_to_the_same_rows);
-    tcase_add_test(files, a_file_that_is_not_a_team_is_skipped_and_the_others_are_imported);
-    tcase_add_test(files, messages_with_the_same_id_in_two_files_stay_two);
 
     TCase *runs = suite_case(suite, "runs", cli_setup, cli_teardown);
-    tcase_add_test(runs, a_session_starts_when_it_is_created_unless_started_sets_the_time);
     tcase_add_test(runs, only_a_stale_session_whose_process_is_dead_is_ended);
     tcase_add_test(runs, stale_hours_can_raise_the_threshold_of_a_kind_and_never_lower_it);
     tcase_add_test(runs, a_stale_session_that_another_process_took_over_is_not_ended);
     tcase_add_test(runs, a_stale_session_that_a_living_process_owns_is_not_ended);
-    tcase_add_test(runs, a_process_of_an_earlier_boot_counts_as_dead);
-    tcase_add_test(runs, without_its_packs_doctor_names_the_packs_to_enable);
     tcase_add_test(runs, run_health_is_one_of_six_levels);
     tcase_add_test(runs, the_worst_of_its_runs_decides_the_health_of_a_team);
     tcase_add_test(runs, runs_and_dashboard_show_status_and_health_side_by_side);
