@@ -387,9 +387,7 @@ static annal_status put_inserted(struct buf *out, const annal_change *change)
     if (status >= 0)
         status = annal__buf_append(out, "\",\"value\":{", 11);
     for (size_t i = 0; i < change->column_count && status >= 0; i++) {
-        status = annal__buf_append(out, ",", i > 0);
-        if (status >= 0)
-            status = annal__json_put(out, "?:", change->columns[i]);
+        status = annal__json_put(out, i > 0 ? ",?:" : "?:", change->columns[i]);
         if (status >= 0)
             status = annal__state_put_value(out, &change->after[i]);
     }

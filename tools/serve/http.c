@@ -615,30 +615,6 @@ bool http_is_ambiguous(const struct request *request)
     return framing.hosts > 1 || framing.lengths + framing.codings > 1;
 }
 
-struct each {
-    const char *name;
-    http_value_fn fn;
-    void *arg;
-    int answer;
-};
-
-static enum MHD_Result visit(void *arg, enum MHD_ValueKind kind, const char *name,
-                             const char *value)
-{
-    struct each *each = arg;
-    (void)kind;
-    if (strcmp(name, each->name) == 0)
-        each->answer = each->fn(each->arg, value == NULL ? "" : value);
-    return each->answer == 0 ? MHD_YES : MHD_NO;
-}
-
-int http_query_each(const struct request *request, const char *name, http_value_fn fn, void *arg)
-{
-    struct each each = {.name = name, .fn = fn, .arg = arg};
-    (void)MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, visit, &each);
-    return each.answer;
-}
-
 struct all {
     http_param_fn fn;
     void *arg;
@@ -659,6 +635,23 @@ int http_query_all(const struct request *request, http_param_fn fn, void *arg)
     struct all all = {.fn = fn, .arg = arg};
     (void)MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, visit_all, &all);
     return all.answer;
+}
+
+struct each {
+    const char *name;
+    http_value_fn fn;
+    void *arg;
+};
+
+static int visit(void *arg, const char *name, const char *value)
+{
+    const struct each *each = arg;
+    return strcmp(name, each->name) == 0 ? each->fn(each->arg, value) : 0;
+}
+
+int http_query_each(const struct request *request, const char *name, http_value_fn fn, void *arg)
+{
+    return http_query_all(request, visit, &(struct each){name, fn, arg});
 }
 
 /* ---- The listener ---- */

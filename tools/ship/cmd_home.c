@@ -175,11 +175,6 @@ static int take(const struct args *args, struct homing *homing)
     return exit_status;
 }
 
-static int run_take(const struct args *args)
-{
-    return with_target(args, OPEN_CREATE, take);
-}
-
 /* ---- share, join, leave ---- */
 
 /* Add the store to the cluster of the target, if the target exists. */
@@ -222,11 +217,6 @@ static int share(const struct args *args, struct homing *homing)
     return EXIT_DONE;
 }
 
-static int run_share(const struct args *args)
-{
-    return with_target(args, OPEN_CREATE, share);
-}
-
 static int join(const struct args *args, struct homing *homing)
 {
     int exit_status = join_cluster(homing);
@@ -236,11 +226,6 @@ static int join(const struct args *args, struct homing *homing)
     else if (exit_status == 0)
         printf("this store belongs to the cluster of %s\n", name);
     return exit_status;
-}
-
-static int run_join(const struct args *args)
-{
-    return with_target(args, OPEN_CREATE, join);
 }
 
 static int run_leave(const struct args *args)
@@ -347,11 +332,6 @@ static int release(const struct args *args, struct homing *homing)
     return EXIT_DONE;
 }
 
-static int run_release(const struct args *args)
-{
-    return with_target(args, OPEN_READ, release);
-}
-
 /* ---- keep ---- */
 
 static int keep(const struct args *args, struct homing *homing)
@@ -380,11 +360,6 @@ static int keep(const struct args *args, struct homing *homing)
             nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
     return EXIT_DONE;
-}
-
-static int run_keep(const struct args *args)
-{
-    return with_target(args, OPEN_READ, keep);
 }
 
 /* ---- status ---- */
@@ -452,12 +427,23 @@ static int status(const struct args *args, struct homing *homing)
     return failed < 0 ? ship_fail_target(&homing->err) : EXIT_DONE;
 }
 
-static int run_status(const struct args *args)
-{
-    return with_target(args, OPEN_READ, status);
-}
-
 /* ---- The table ---- */
+
+/* Run a verb that needs the target. */
+static int run(const struct args *args)
+{
+    static const struct {
+        const char *verb;
+        enum open_mode mode;
+        int (*fn)(const struct args *args, struct homing *homing);
+    } verbs[] = {{"take", OPEN_CREATE, take}, {"share", OPEN_CREATE, share},
+                 {"join", OPEN_CREATE, join}, {"release", OPEN_READ, release},
+                 {"keep", OPEN_READ, keep},   {"status", OPEN_READ, status}};
+    size_t i = 0;
+    while (strcmp(verbs[i].verb, args->command->name) != 0)
+        i++;
+    return with_target(args, verbs[i].mode, verbs[i].fn);
+}
 
 #define SESSION_OPERAND OPERAND("SESSION", FIELD_ID, NULL, "full name of the session")
 #define HOME_OPERAND    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/db")
@@ -478,17 +464,17 @@ static const struct field keep_fields[] = {HOME_OPERAND, STORE_OPTIONS, FIELDS_E
 static const struct field status_fields[] = {HOME_OPERAND, TARGET_OPTIONS, FIELDS_END};
 
 static const struct command verbs[] = {
-    {COMMAND("take", "make this store the home of a session", home_take, take_fields, run_take)},
+    {COMMAND("take", "make this store the home of a session", home_take, take_fields, run)},
     {COMMAND("share", "let several stores append to a session, event by event", home_share,
-             share_fields, run_share)},
-    {COMMAND("join", "add this store to a cluster", home_join, join_fields, run_join)},
+             share_fields, run)},
+    {COMMAND("join", "add this store to a cluster", home_join, join_fields, run)},
     {COMMAND("leave", "remove this store from its cluster", home_leave, leave_fields, run_leave)},
     {COMMAND("keep", "renew the leases of this store until interrupted", home_keep, keep_fields,
-             run_keep)},
+             run)},
     {COMMAND("release", "release a session so that another store can take it", home_release,
-             release_fields, run_release)},
+             release_fields, run)},
     {COMMAND("status", "list the homes of sessions, and the role of this store", home_status,
-             status_fields, run_status)},
+             status_fields, run)},
     {0}};
 
 const struct noun noun_home = {
