@@ -89,7 +89,9 @@ static annal_status set_keyframe(annal_travel *travel, annal_error *err)
         return ANNAL_OK;
     travel->keyframes[travel->keyframe_count++] =
         (struct keyframe){annal__fold_take(&travel->here), travel->seq};
-    return show_keyframe(travel, err);
+    annal_status status = show_keyframe(travel, err);
+    annal__state_shrink(newest_keyframe(travel)->state);
+    return status;
 }
 
 /* Drop the shown state, the keyframes after seq, and all keyframes except the first `keep`. */

@@ -578,6 +578,11 @@ annal_status annal__state_page(annal_state *state, uint64_t page, void *out, ann
     return annal__state_vfs_read(state->pages, page, out, err);
 }
 
+void annal__state_shrink(annal_state *state)
+{
+    (void)sqlite3_db_release_memory(state->db);
+}
+
 annal_status annal__state_changed(annal_state *state, annal__state_page_fn fn, void *arg,
                                   annal_error *err)
 {

@@ -42,8 +42,9 @@
 
 #define PAGE_BYTES ((size_t)ANNAL_STATE_PAGE_BYTES)
 
-/* Size of SQLite's cache in KiB: large enough that pages which change repeatedly stay in it. */
-#define CACHE_KIB "4096"
+/* Size of SQLite's cache in KiB: large enough that pages which change repeatedly stay in it, and
+ * the largest table of a session of 150,000 events. */
+#define CACHE_KIB "8192"
 
 struct state_pages {
     sqlite3_vfs vfs; /* the VFS; its member pAppData points to this struct */

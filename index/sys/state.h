@@ -114,6 +114,9 @@ ANNAL_MUST_CHECK annal_status annal__state_page_count(annal_state *state, uint64
 ANNAL_MUST_CHECK annal_status annal__state_page(annal_state *state, uint64_t page, void *out,
                                                 annal_error *err);
 
+/* Free the pages in SQLite's cache, of a state of which only pages are read from now on. */
+void annal__state_shrink(annal_state *state);
+
 /* A function that is called with the number of a page. It returns 0 to continue; any other value
  * ends the calls, and is returned to the caller. */
 typedef int (*annal__state_page_fn)(void *arg, uint64_t page);

@@ -698,8 +698,12 @@ def test_state_and_difference_equal_the_output_of_the_command():
                 rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
                 assert sorted(map(str, rows)) == sorted(map(str, printed[name])), name
                 assert table["total"] == len(rows)
-        last = server.get(f"/sessions/{session}/state?rows=1")["tables"]["tool_calls"]
-        assert len(last["rows"]) == 1 and last["total"] > 1
+        whole = server.get(f"/sessions/{session}/state")["tables"]
+        for rows in (1, 3):
+            last = server.get(f"/sessions/{session}/state?rows={rows}")["tables"]
+            assert {name: table["rows"] for name, table in last.items()} == \
+                {name: table["rows"][-rows:] for name, table in whole.items()}
+        assert last["tool_calls"]["total"] > 3
         changes = server.get(f"/sessions/{session}/diff?a=12&b=40")["changes"]
         lines = server.annal("--json", "diff", session, "12", "40").splitlines()
         assert changes == [json.loads(line) for line in lines]

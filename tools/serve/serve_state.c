@@ -13,7 +13,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define ROWS_MAX 1000000u
+#define ROWS_MAX    1000000u
+#define NEAR_EVENTS 8192u
 
 /* Read a moment from a parameter: the seq "1200", a time, or an age. If the parameter is missing,
  * *out is unchanged: the end of the session. */
@@ -35,6 +36,7 @@ static bool read_moment(struct request *request, const char *name, annal_moment 
 struct tables {
     annal_state *state;
     struct buf *out;
+    uint64_t seq;  /* last event of the state */
     uint64_t rows; /* maximum number of rows of a table, the last ones; 0 for all */
     uint64_t count;
     int64_t total; /* number of rows of the current table */
@@ -48,6 +50,27 @@ static int note_total(void *arg, const annal_row *row)
     tables->total = row->values[0].integer;
     tables->has_seq = row->values[1].integer > 0;
     return 0;
+}
+
+/*
+ * Append a SELECT of the last rows of a table. Tables have no index on seq, and a sort of all rows
+ * takes most of the time of a step: if the last NEAR_EVENTS events have enough rows, SQLite sorts
+ * only theirs.
+ */
+static annal_status put_select(const struct tables *tables, annal_slice name, struct buf *sql)
+{
+    uint64_t near = tables->seq > NEAR_EVENTS ? tables->seq - NEAR_EVENTS : 0;
+    bool cuts = tables->rows > 0 && tables->total > (int64_t)tables->rows;
+    if (cuts && tables->has_seq)
+        return annal__buf_printf(
+            sql,
+            "SELECT * FROM (SELECT * FROM \"%.*s\" WHERE ifnull(seq, 0) > (SELECT iif(count(*) < "
+            "%" PRIu64 ", -1, %" PRIu64 ") FROM \"%.*s\" WHERE seq > %" PRIu64
+            ") ORDER BY seq DESC LIMIT %" PRIu64 ") ORDER BY seq",
+            ANNAL_FMT(name), tables->rows, near, ANNAL_FMT(name), near, tables->rows);
+    return annal__buf_printf(sql, "SELECT * FROM \"%.*s\"%s LIMIT -1 OFFSET %" PRId64,
+                             ANNAL_FMT(name), tables->has_seq ? " ORDER BY seq" : "",
+                             cuts ? tables->total - (int64_t)tables->rows : 0);
 }
 
 /* Print the rows of a table. Its name is an identifier of a pack, without quotation marks. */
@@ -65,13 +88,8 @@ static annal_status put_rows(struct tables *tables, annal_slice name)
         status = annal_state_sql(tables->state, annal__buf_slice(&sql), NULL, note_total, tables,
                                  tables->err);
     annal__buf_clear(&sql);
-    int64_t skipped = tables->rows > 0 && tables->total > (int64_t)tables->rows
-                          ? tables->total - (int64_t)tables->rows
-                          : 0;
     if (status >= 0)
-        status =
-            annal__buf_printf(&sql, "SELECT * FROM \"%.*s\"%s LIMIT -1 OFFSET %" PRId64,
-                              ANNAL_FMT(name), tables->has_seq ? " ORDER BY seq" : "", skipped);
+        status = put_select(tables, name, &sql);
     if (status >= 0)
         status = annal_state_sql(tables->state, annal__buf_slice(&sql), &options, rows_json_row,
                                  &rows, tables->err);
@@ -127,6 +145,7 @@ static annal_status put_state(struct serve *serve, struct request *request, anna
     if (status < 0)
         return status;
     tables.state = annal_travel_state(travel, &seq);
+    tables.seq = seq;
     status = put_head(serve, request, seq, err);
     if (status >= 0)
         status = annal_state_sql(
