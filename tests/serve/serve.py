@@ -332,6 +332,7 @@ def test_a_list_in_pages_misses_nothing():
             server.annal("append", name, text=json.dumps({"type": "session.created", "ts": ts, "data": data}) + "\n")
         server.annal("fork", "b", "fork", "--at", "1")
         server.annal("note", "star", "c")
+        assert sum(count for _, count in server.get("/facets")["status"]) == 11
         for tree, total in (("", 11), ("&tree=1", 9)):
             whole = server.get(f"/sessions?agent=*{tree}")
             assert whole["total"] == len(whole["sessions"]) == total, whole["total"]

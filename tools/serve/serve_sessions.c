@@ -439,21 +439,29 @@ static int put_facet(void *arg, const annal_row *row)
 }
 
 #define FACET(name, column)                                                                        \
-    "SELECT * FROM (SELECT '" name "' AS name, " column " AS value, count(*) AS n FROM sessions"   \
-    " WHERE " column " <> '' GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT 200)"
+    " UNION ALL SELECT * FROM (SELECT '" name "', " column ", count(*) FROM own WHERE " column     \
+    " <> '' GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT 200)"
+
+/* Format arguments: session_marks(), own. */
+static const char each_facet[] =
+    "WITH %s, own AS NOT MATERIALIZED (SELECT * FROM sessions s WHERE%s)"
+    " SELECT '', '', 0 WHERE 0" /* clang-format off */
+    FACET("status", "status")
+    FACET("agent", "agent_id")
+    FACET("model", "model")
+    FACET("provider", "provider")
+    FACET("dir", "working_directory"); /* clang-format on */
 
 void serve_sessions_facets(struct serve *serve, struct request *request)
 {
-    static const char sql[] =
-        FACET("status", "status") " UNION ALL " FACET("agent", "agent_id") " UNION ALL " FACET(
-            "model",
-            "model") " UNION ALL " FACET("provider",
-                                         "provider") " UNION ALL " FACET("dir",
-                                                                         "working_directory");
+    annal_index *index = filler_index(serve->filler, (annal_slice){0});
+    struct buf sql = {0};
     struct facets facets = {.out = &request->answer};
     annal_error err = {0};
-    annal_status status = annal_sql(filler_index(serve->filler, (annal_slice){0}), ANNAL_SLICE(sql),
-                                    NULL, put_facet, &facets, &err);
+    annal_status status = annal__buf_printf(&sql, each_facet, session_marks(index), own);
+    status = status < 0 ? annal__fail(&err, status, "list the values of filters: out of memory")
+                        : annal_sql(index, annal__buf_slice(&sql), NULL, put_facet, &facets, &err);
+    annal__buf_done(&sql);
     if (status >= 0)
         status = facets.count > 0 ? annal__buf_append(facets.out, "]}", 2)
                                   : annal__buf_append(facets.out, "{}", 2);
