@@ -110,13 +110,8 @@ static bool import_data_of(struct one_case *one)
 
 static void assert_nothing_is_added(struct one_case *one)
 {
-    static const char *const count = "SELECT count(*) FROM events";
-    CLI(&cli, NULL, "sql", count, "--format", "csv", "--store", one->store);
-    char *before = strdup(cli.out);
     import_again(one);
-    CLI(&cli, NULL, "sql", count, "--format", "csv", "--store", one->store);
-    ck_assert_msg(strcmp(before, cli.out) == 0, "%s: %s, then %s", one->name, before, cli.out);
-    free(before);
+    ck_assert_msg(strstr(cli.out, " 0 events added") != NULL, "%s: %s", one->name, cli.out);
 }
 
 static void ask(struct one_case *one, const char *question)
