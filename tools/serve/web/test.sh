@@ -8,5 +8,5 @@ cd "$(dirname "$0")"
 ./build.sh --check
 case ${2:-short} in
 short) node --test --test-reporter=spec test/model.test.mjs test/page.test.mjs test/places.test.mjs test/looks.test.mjs ;;
-long) node --test --test-reporter=spec test/long.test.mjs ;;
+long) ALL_SIZES=1 node --test --test-reporter=spec test/long.test.mjs test/looks.test.mjs ;;
 esac

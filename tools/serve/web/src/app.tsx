@@ -150,6 +150,7 @@ function SearchBox({ query, session, inside }: { query: string; session: string 
     <form
       class="search"
       role="search"
+      onClick={() => input.current!.focus()}
       onSubmit={(e) => {
         e.preventDefault();
         if (inside) {

@@ -164,6 +164,14 @@ function Message({
   );
 }
 
+/* Whether the row before one tells the same error: a log may have it as an answer, as a failed request and as the end. */
+function isTold(model: Model, index: number, error: unknown): boolean {
+  const before = model.items[upTo(model.items, index - 1) - 1];
+  const { type, data } = (before !== undefined && model.event(model.seq[before]!)) || {};
+  const told = type === 'message.added' ? textOf(data?.content) : type === 'provider.failed' ? errorText(data?.error) : '';
+  return told.trim() !== '' && told.trim() === errorText(error).trim();
+}
+
 function TurnEnd({ model, seq, event, type }: { model: Model; seq: number; event: Event | undefined; type: string }) {
   const turn = model.turns.findLast((t) => t.seq < seq);
   const calls = turn ? upToCalls(model, seq) - upToCalls(model, turn.seq) : 0;
@@ -179,7 +187,9 @@ function TurnEnd({ model, seq, event, type }: { model: Model; seq: number; event
   return (
     <div class={`turn-end ${what}`}>
       <span>{facts.join(' · ') || what}</span>
-      {event?.data?.error && <span class="bad-text">{errorText(event.data.error)}</span>}
+      {event?.data?.error && !isTold(model, model.index(seq), event.data.error) && (
+        <span class="bad-text">{errorText(event.data.error)}</span>
+      )}
     </div>
   );
 }
@@ -227,6 +237,8 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
   if (kind === 'end') return <TurnEnd model={model} seq={seq} event={event} type={type} />;
   if (!event) return <span class="skeleton" style={{ '--lines': Math.min(8, Math.ceil(model.bytes[index]! / 700)) }} />;
   if (kind === 'message') return <Message event={event} isOpen={isOpen} toggle={toggle} />;
+  if (type === 'provider.failed' && isTold(model, index, event.data?.error))
+    return <div class="note bad-text">The provider failed</div>;
   if (kind === 'note' && NOTES[type])
     return <div class={/failed|gap/.test(type) ? 'note bad-text' : 'note'}>{NOTES[type](event.data ?? {})}</div>;
   if (kind === 'result') {
@@ -288,12 +300,15 @@ function Run({ run, ...props }: { run: number[] } & Omit<ItemProps, 'index' | 'a
 }
 
 /* Copies of a row: the text of a message, and a link to the event. */
-function Actions({ model, index }: { model: Model; index: number }) {
+function Actions({ model, index, choose }: { model: Model; index: number; choose: (seq: number) => void }) {
   const seq = model.seq[index]!;
   const data = model.kinds[model.type[index]!] === 'message' ? model.event(seq)?.data : undefined;
   const text = data && textOf(data.content);
   return (
     <div class="item-actions">
+      <button class="link only-small" tabIndex={-1} onClick={() => choose(seq)}>
+        event
+      </button>
       {text && <Copy text={text} label="Copy this message as Markdown" tabIndex={-1} />}
       {!model.source.isFile && (
         <Copy
@@ -427,6 +442,12 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
     const row = box.querySelector<HTMLElement>(`[data-seq="${goal.seq}"]`);
     if (!row) {
       box.scrollTop = list.getOffsetForIndex(position(goal.seq), 'center')?.[0] ?? 0;
+      return;
+    }
+    /* A message without content is not shown: the row before it is. */
+    if (!row.offsetHeight && position(goal.seq) > 0 && model.event(goal.seq)) {
+      goal.seq = model.seq[indexOf(position(goal.seq - 1))]!;
+      if (goal.top === null) setFlash(goal.seq);
       return;
     }
     const top = goal.top ?? Math.max(8, (box.clientHeight - row.offsetHeight) / 2);
@@ -597,7 +618,7 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
                   </p>
                 )}
                 <Gutter model={model} index={index} choose={choose} />
-                <Actions model={model} index={index} />
+                <Actions model={model} index={index} choose={choose} />
                 <div class="item-body">
                   {run ? (
                     <Run run={run} model={model} at={at} opened={opened} redraw={redraw} />

@@ -140,9 +140,13 @@ export function upTo(sorted: ArrayLike<number>, value: number, length = sorted.l
   return low;
 }
 
-/* In the order of their start. */
-const inOrder = (list: Session[]): Session[] =>
-  [...list].sort((a, b) => time(a.created_at) - time(b.created_at) || (a.session_id < b.session_id ? -1 : 1));
+/* In the order of their start; of those that began in the same moment, in the order of their calls, if these are known. */
+export function inOrder(list: Session[], calls?: Map<string, number>): Session[] {
+  const call = (s: Session): number => calls?.get(s.session_id) ?? Number.MAX_SAFE_INTEGER;
+  return [...list].sort(
+    (a, b) => time(a.created_at) - time(b.created_at) || call(a) - call(b) || (a.session_id < b.session_id ? -1 : 1),
+  );
+}
 
 /* Whether some of a session's cost was computed from list prices, with all below it. */
 export const isComputed = (s: Session): boolean => !!(s.tree ? s.tree.computed_cost_usd : s.computed_cost_usd);
@@ -199,6 +203,7 @@ const promptOfCall = (data: any): string => {
   return typeof text === 'string' ? plainText(text) : '';
 };
 
+const MOST_ORDERED = 100; /* calls */
 const CHILD_EVENTS = 30; /* the first message is among these */
 
 export class Model {
@@ -724,6 +729,22 @@ export class Model {
       );
     }
     return this.said.get(id) ?? null;
+  }
+
+  /* Put children that began in the same moment in the order of their calls. Their events are fetched when it is called. */
+  orderByCalls(): void {
+    const times = this.children.map((child) => child.created_at);
+    const calls = this.calls.filter((call) => isAgentTool(call.tool));
+    if (new Set(times).size === times.length || calls.length > MOST_ORDERED) return;
+    const found = new Map<string, number>();
+    for (const call of calls) {
+      const child = this.childOf(call, Infinity);
+      if (child) found.set(child.session_id, call.seq);
+    }
+    const ordered = inOrder(this.children, found);
+    if (ordered.every((child, i) => child === this.children[i])) return;
+    this.children = ordered;
+    this.changed();
   }
 
   /* The sub-agent that a call began; undefined if it is unknown, or while it is being looked for. */

@@ -399,6 +399,7 @@ function Overview({
 }) {
   const s = model.session;
   const seq = at === Infinity ? model.last : at;
+  useEffect(() => model.orderByCalls(), [model, model.version]);
   const used = model.used(seq);
   const turns = model.turns.filter((turn) => turn.seq <= seq);
   const calls = model.calls.filter((call) => call.seq <= seq);
@@ -533,7 +534,8 @@ function EventPanel({
   if (shown === null)
     return (
       <Empty title="No event chosen">
-        <p>Choose one by the time at its left.</p>
+        <p class="only-wide">Choose one by the time at its left.</p>
+        <p class="only-small">Tap a message or a call, then “event” at its upper right.</p>
         <button class="button" onClick={() => select(model.itemSeq.at(-1) ?? 1)}>
           Show the last event
         </button>
@@ -561,7 +563,7 @@ function EventPanel({
         )}
         {server && (
           <Copy
-            label="Copy a link to this event"
+            label="Copy link to this event"
             text={`${location.origin}/${link('s', model.id, { see: shown, event: shown, tab: 'event' })}`}
           >
             Copy link

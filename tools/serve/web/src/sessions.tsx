@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
 import { ImportProgress, NoSessions, useImport, Watching } from './found';
-import { FRESH_MS, isComputed } from './model';
+import { FRESH_MS, inOrder, isComputed } from './model';
 import { Star, Tags, tagsOf, titleOf } from './notes';
 import { RANGES, times } from './range';
 import { go, keepView, keptView, link, replace, type Route } from './route';
@@ -414,7 +414,7 @@ export function Sessions({ route }: { route: Route }) {
 
   const unfold = async (id: string) => {
     if (listing.children.has(id)) return;
-    listing.children.set(id, await server!.children(id).catch(() => []));
+    listing.children.set(id, inOrder(await server!.children(id).catch(() => [])));
     redraw();
   };
   const toggle = (id: string) => {

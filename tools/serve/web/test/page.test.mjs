@@ -580,6 +580,10 @@ test('? tells the keys, and leads to each page', async () => {
   await page.keyboard.press('?');
   await page.waitForSelector('dialog[open] >> text=next, previous failure');
   await accessible(page);
+  const heights = await page.$$eval('dialog kbd', (all) => all.map((kbd) => kbd.offsetHeight));
+  assert.ok(Math.max(...heights) <= Math.min(...heights) + 2, String(heights));
+  const top = async (title) => (await page.locator('dialog h3', { hasText: title }).boundingBox()).y;
+  assert.ok((await top(/^A session/)) < (await top(/^Everywhere/))); /* both columns are full */
   await page.keyboard.press('Escape');
   await page.waitForSelector('dialog[open]', { state: 'detached' });
   await page.keyboard.press('?');

@@ -177,6 +177,7 @@ test('results of an earlier search do not stand under a new heading as if they w
   });
   await page.fill('input[type=search]', 'nothingmatchesxyz');
   await page.waitForSelector('.search-page.stale[aria-busy=true] >> text=Searching for “nothingmatchesxyz”');
+  await page.waitForSelector('.wait >> text=The first search of a store reads all of it, once');
   release();
   await page.waitForSelector('.search-page[aria-busy=false] >> text=No results');
   assert.equal(await page.locator('.stale').count(), 0);
@@ -211,6 +212,57 @@ test('the event of a link is in the middle of the view', async () => {
     assert.ok(off < 20, `event ${seq} is ${off} pixels off the middle`);
     await page.close();
   }
+  /* A message without content has no row: the one before it is shown. */
+  store.append('blank', [say('user', 'One'), say('assistant', []), say('assistant', [])]);
+  const page = await session('blank?see=3');
+  await page.waitForSelector('.item.flash[data-seq="1"] >> text=One');
+  await page.close();
+});
+
+test('an error that a log tells three times is shown once, in line with the other rows', async () => {
+  store.append('told', [
+    { type: 'turn.started', data: { turn_id: 't' } },
+    say('user', 'Go'),
+    say('assistant', 'Login expired'),
+    { type: 'provider.failed', data: { error: 'Login expired' } },
+    { type: 'turn.failed', data: { turn_id: 't', error: 'Login expired' } },
+  ]);
+  const page = await session('told');
+  await page.waitForSelector('.note.bad-text >> text=The provider failed');
+  const text = await page.locator('.conversation .inner').innerText();
+  assert.equal(text.split('Login expired').length, 2, text);
+  const left = async (selector) => Math.round((await page.locator(selector).boundingBox()).x);
+  assert.equal(await left('.note.bad-text'), await left('.said.assistant'));
+  await page.close();
+});
+
+test('sub-agents are in the order of their start and of their calls, in the session, its lanes and the list', async () => {
+  const names = ['first', 'second', 'third'];
+  const ts = '2026-03-02T10:00:00Z';
+  const task = (name) => ({ ...call(name, 'Task', { prompt: `Do the ${name}` }), ts });
+  store.append('order', [
+    { type: 'session.created', ts, data: { title: 'Order', agent_id: 'order' } },
+    { ...say('user', 'Go'), ts },
+    ...names.map(task),
+  ]);
+  for (const [n, name] of names.entries())
+    store.append(`order-${9 - n}`, [
+      { type: 'session.created', ts: '2026-03-02T10:00:01Z', data: { title: `The ${name}`, parent_session_id: 'order' } },
+      { ...say('user', `Do the ${name}`), ts },
+    ]);
+  store.append('order-0', [
+    { type: 'session.created', ts: '2026-03-02T10:00:09Z', data: { title: 'Last', parent_session_id: 'order' } },
+  ]);
+  const expected = ['The first', 'The second', 'The third', 'Last'];
+  const page = await session('order');
+  await page.waitForFunction((all) => [...document.querySelectorAll('.children li > a')].map((a) => a.innerText).join() === all, expected.join());
+  assert.deepEqual(await page.locator('.lane-names a').allInnerTexts(), expected);
+  await page.goto(`${server.url}/#/?agent=order`);
+  await page.locator('button.twist').click();
+  await page.waitForSelector('.row >> text=Last');
+  assert.equal((await page.locator('.row-link').allInnerTexts()).at(-1), 'Last');
+  quiet(page);
+  await page.close();
 });
 
 test('f leads to each failure: of a call, of a request, of a turn', async () => {
@@ -277,6 +329,7 @@ test('a reload and Back return to the same place, event and open calls', async (
 test('Esc and Back return to the list as it was: filter, place, and the chosen row', async () => {
   const page = await open(context, server, '?agent=even');
   await page.waitForSelector('.row-link');
+  assert.equal(await page.locator('.filters >> text=Any status').count(), 0); /* all have the same */
   for (let n = 0; n < 20; n++) await page.keyboard.press('j');
   const title = await page.locator('.row.chosen .row-link').innerText();
   const top = () => page.$eval('.list .scroller', (s) => s.scrollTop);
@@ -499,7 +552,7 @@ test('commands, outputs, messages and links are copied', async () => {
   await page.goto(`${server.url}/#/s/copies?at=3&tab=event&event=2`);
   await page.waitForSelector('.event .code');
   assert.equal(
-    await copied(page.locator('[aria-label="Copy a link to this event"]')),
+    await copied(page.locator('[aria-label="Copy link to this event"]')),
     `${server.url}/#/s/copies?see=2&event=2&tab=event`,
   );
   quiet(page);

@@ -126,10 +126,10 @@ export const axeSource = readFileSync(
 );
 
 /* What axe-core finds. evaluate() is not held by the page's policy, as a script element is. */
-export async function accessible(page) {
+export async function accessible(page, options = {}) {
   await page.evaluate(axeSource);
-  const found = await page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+  const found = await page.evaluate(async (options) => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'], ...options });
     return violations
       .map(
         (v) =>
@@ -138,6 +138,6 @@ export async function accessible(page) {
             .map((n) => `${n.html.slice(0, 160)} (${n.any.map((a) => a.message).join('; ')})`)
             .join(' | ')}`,
       );
-  });
+  }, options);
   assert.deepEqual(found, []);
 }
