@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { Compare } from './compare';
 import { Failures } from './failures';
 import { findNext } from './find';
+import { Hints } from './hints';
 import { go, link, parse, replace, useRoute } from './route';
 import { Search, toFirstHit } from './search';
 import { SessionPage } from './session';
@@ -20,10 +21,12 @@ const KEYS: [string, [string, string][]][] = [
     [
       ['/  Ctrl K', 'search'],
       ['?', 'these keys and pages'],
+      ['.', 'letters at all controls: type those of one'],
       ['g s', 'sessions'],
       ['g u', 'usage'],
       ['g w', 'what failed'],
       ['g q', 'SQL'],
+      ['g c', 'compare two sessions'],
       ['Esc', 'close, or go back to the list'],
     ],
   ],
@@ -47,6 +50,7 @@ const KEYS: [string, [string, string][]][] = [
       ['+  -', 'faster, slower'],
       ['j  k', 'scroll'],
       ['t  e', 'timeline; all events'],
+      ['i  o', 'timeline larger, smaller'],
       ['r  R', 'prompts and answers; runs of calls folded'],
       ['1 to 5', 'overview, state, usage, event, failures'],
       ['*  #  m', 'star, tag, name of the session'],
@@ -267,6 +271,7 @@ export function Frame() {
     q: afterG('#/sql'),
     u: afterG('#/usage'),
     w: afterG('#/failures'),
+    c: afterG('#/compare'),
     Escape: () => !source.isFile && route.page !== '' && toList(),
   });
   useEffect(() => {
@@ -371,6 +376,7 @@ export function Frame() {
       <div id="content">
         <Guard on={location.hash}>{page}</Guard>
       </div>
+      <Hints />
       {help && <Help close={() => setHelp(false)} />}
     </div>
   );

@@ -164,7 +164,7 @@ function Message({
   );
 }
 
-/* Whether the row before one tells the same error: a log may have it as an answer, as a failed request and as the end. */
+/* Whether the row before shows this error: a log may repeat it, as an answer, as a failed request and as the end. */
 function isTold(model: Model, index: number, error: unknown): boolean {
   const before = model.items[upTo(model.items, index - 1) - 1];
   const { type, data } = (before !== undefined && model.event(model.seq[before]!)) || {};
@@ -425,7 +425,7 @@ export function Conversation({ model, at, see, view, seen, choose, read, handle 
   const target = useRef<{ seq: number; top: number | null; until: number } | null>(null);
   /*
    * Whether the end is followed: from when it was reached until the user scrolls or another place is shown. Rows that
-   * grow move the end away, which is no wish of the user.
+   * grow move the end away, which the user did not ask for.
    */
   const following = useRef(false);
   const settled = useRef(0); /* until when the first rows move the end of a session that is not active */

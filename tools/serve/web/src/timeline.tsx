@@ -10,7 +10,7 @@ import * as format from './format';
 import { time, upTo, type Model } from './model';
 import { link } from './route';
 import { objects } from './api';
-import { useApp, useTheme } from './ui';
+import { useApp, useKeys, useTheme } from './ui';
 
 const SLIDER = 34;
 const LANE = 26;
@@ -359,16 +359,20 @@ export function Timeline({ model, at, reading, choose, lanesOpen }: Props) {
     }
     setDrag(null);
   }
+  function zoomBy(factor: number, center: number): void {
+    const span = view.to - view.from;
+    const next = Math.min(end, Math.max(50, span * factor));
+    const from = Math.max(0, Math.min(end - next, center - ((center - view.from) / span) * next));
+    setZoom(next >= end ? null : { from, to: from + next });
+  }
+  useKeys({ i: () => zoomBy(1 / 2, cursor), o: () => zoomBy(2, cursor) });
   function wheel(e: WheelEvent): void {
     if (!e.ctrlKey && Math.abs(e.deltaX) <= Math.abs(e.deltaY)) return;
     e.preventDefault();
     const rect = box.current!.getBoundingClientRect();
     const span = view.to - view.from;
     if (e.ctrlKey) {
-      const center = place(e.clientX - rect.left);
-      const next = Math.min(end, Math.max(50, span * Math.exp(e.deltaY / 300)));
-      const from = Math.max(0, Math.min(end - next, center - ((center - view.from) / span) * next));
-      setZoom(next >= end ? null : { from, to: from + next });
+      zoomBy(Math.exp(e.deltaY / 300), place(e.clientX - rect.left));
     } else if (zoom) {
       const from = Math.max(0, Math.min(end - span, view.from + (e.deltaX / width) * span));
       setZoom({ from, to: from + span });

@@ -595,6 +595,90 @@ test('? tells the keys, and leads to each page', async () => {
   await page.close();
 });
 
+/* Where, the keys, and what is there then. All else is a control, which has letters. */
+const WAYS = [
+  ['', '/', 'input[type=search]:focus', 'Escape'],
+  ['', '?', 'dialog[open]', 'Escape'],
+  ['', 'g u', 'h1 >> text=Usage'],
+  ['', 'g w', 'h1 >> text=What failed'],
+  ['', 'g q', '.question textarea'],
+  ['', 'g c', 'h1 >> text=/Compare/'],
+  ['', 'j Enter', '.session-title'],
+  [`s/${TIDES}`, '2', '#tab-state[aria-selected=true]'],
+  [`s/${TIDES}`, '3', '#tab-charts[aria-selected=true]'],
+  [`s/${TIDES}`, '4', '#tab-event[aria-selected=true]'],
+  [`s/${TIDES}`, '5', '#tab-failures[aria-selected=true]'],
+  [`s/${TIDES}`, 'F', '.moment >> text=failure 3'],
+  [`s/${TIDES}`, 'F', '.moment >> text=failure 2'],
+  [`s/${TIDES}`, 'f', '.moment >> text=failure 3', 'End'],
+  [`s/${TIDES}`, 'Home', '.now:not(.on)', 'End'],
+  [`s/${TIDES}`, 'Shift+ArrowLeft ArrowLeft N', '.event .noting textarea:focus', 'Escape'],
+  [`s/${TIDES}`, 'n', '.session-title .noting textarea:focus', 'Escape'],
+  [`s/${TIDES}`, 'm', '.session-title [aria-label=Name]:focus', 'Escape'],
+  [`s/${TIDES}`, '#', '.session-title [aria-label=Tag]:focus', 'Escape'],
+  [`s/${TIDES}`, 'i', '.unzoom', 'o'],
+  [`s/${TIDES}`, 'r', '.session-buttons .select.on', 'r'],
+  [`s/${TIDES}`, 'R', '.session-buttons .select.on', 'R'],
+  [`s/${TIDES}`, 'e', '.session-buttons .select.on', 'e'],
+  [`s/${TIDES}`, 'Escape', '.row-link'],
+];
+
+/* A control of each kind, and what its letters do. */
+const CONTROLS = [
+  ['', '.filters select', '.filters select:focus', '.row-link'],
+  [`s/${TIDES}`, '.tool-head[aria-expanded=false]', '.tool-head:focus[aria-expanded=true]', '.tool'],
+  [`s/${TIDES}?tab=failures`, '.failures button', '.item.flash', '.failures button'],
+  ['failures', '.failed-group a', '.session-title', '.failed-group a'],
+  ['usage?range=all', 'a.bar-row', '.row-link', 'a.bar-row'],
+  ['sql', '.question textarea', '.question textarea:focus', '.schema summary'],
+];
+
+test('all that the page can do is at most five keys away', async () => {
+  const page = await open(context, server);
+  await page.waitForSelector('.row-link');
+  const go = async (hash, wait) => {
+    await page.evaluate((to) => (location.hash = `#/${to}`), hash);
+    await page.waitForSelector(wait);
+    await page.evaluate(() => document.activeElement.blur());
+  };
+  for (const [hash, keys, there, back] of WAYS) {
+    const { hash: now } = new URL(page.url());
+    if (hash ? !now.startsWith(`#/${hash}`) : now !== '#/') await go(hash, hash ? '.item .tool' : '.row-link');
+    const list = keys.split(' ');
+    assert.ok(list.length <= 5);
+    for (const key of list) await page.keyboard.press(key);
+    await page.waitForSelector(there);
+    if (back) await page.keyboard.press(back);
+  }
+  for (const [hash, control, there, wait] of CONTROLS) {
+    await go(hash, wait);
+    /* until nothing moves any more */
+    const places = () => page.$$eval('a, button, summary', (all) => all.map((one) => one.getBoundingClientRect().top).join());
+    for (let last = ''; last !== (last = await places());) await page.waitForTimeout(100);
+    await page.keyboard.press('.');
+    await page.waitForSelector('.hints kbd');
+    const { keys, lacking } = await page.evaluate((control) => {
+      const labels = [...document.querySelectorAll('.hints kbd')];
+      const labelOf = (element) => {
+        const { left, top } = element.getBoundingClientRect();
+        return labels.find(({ style }) => Math.abs(parseFloat(style.left) - Math.max(0, left)) < 1 && Math.abs(parseFloat(style.top) - Math.max(0, top)) < 1)?.innerText;
+      };
+      const seen = [...document.querySelectorAll('a, button, input, select, textarea, summary')].filter((element) => {
+        const { left, top, width, height } = element.getBoundingClientRect();
+        return element.contains(document.elementFromPoint(left + width / 2, top + height / 2)) && !element.disabled;
+      });
+      const lacking = seen.filter((element) => !labelOf(element)).map((element) => element.outerHTML.slice(0, 200));
+      return { keys: labelOf(document.querySelector(control)), lacking };
+    }, control);
+    assert.deepEqual(lacking, [], hash);
+    assert.ok(keys?.length <= 2, `${hash}: ${control} has no letters`);
+    await page.keyboard.type(keys);
+    await page.waitForSelector(there);
+  }
+  quiet(page);
+  await page.close();
+});
+
 test('a session is forked at the moment that is looked at', async () => {
   const page = await session('?at=20');
   await page.click('text=Fork');
