@@ -7,7 +7,7 @@ file. Each case runs in a directory of its own, in a shell: the commands before 
 --accept the files receive the output that differs, and keep lines with a pattern that fits. With --only, only cases with
 TEXT in their names run.
 """
-import os, re, shutil, sys, time
+import os, re, shutil, signal, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(os.path.dirname(HERE), "data")
@@ -117,7 +117,8 @@ def run_cases(cases, place, bin_folder):
     open(f"{place}/script", "w").write("\n".join(script))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "XDG_DATA_HOME", "ANNAL_STORE")}
     environment.update(PATH=f"{bin_folder}:{os.environ['PATH']}", HOME="/nowhere", LC_ALL="C.UTF-8", TZ="UTC", DATA=DATA)
-    os.waitpid(os.posix_spawnp("bash", ["bash", f"{place}/script"], environment), 0)
+    # Python ignores SIGPIPE, and so would the commands.
+    os.waitpid(os.posix_spawnp("bash", ["bash", f"{place}/script"], environment, setsigdef=[signal.SIGPIPE]), 0)
     for number, (_, steps) in enumerate(cases):
         for step in steps:
             if not os.path.exists(step.base + ".status"):

@@ -29,33 +29,6 @@ static void ck_says_not(const char *part)
     ck_assert_msg(strstr(cli.out, part) == NULL, "%s", cli.out);
 }
 
-START_TEST(a_list_shows_the_star_the_name_and_the_tags_of_a_session)
-{
-    init();
-    CLI(&cli, NULL, "note", "star", "sess_1");
-    ck_says("sess_1 has a star\n");
-    CLI(&cli, NULL, "note", "name", "sess_1", "the login bug");
-    ck_says("sess_1 is called the login bug\n");
-    CLI(&cli, NULL, "note", "tag", "sess_1:2", "flaky", "--by", "ada");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "ls");
-    ck_says("\u2605 the login bug #flaky");
-    ck_says("another");
-    ck_says_not("notes_sess_1");
-    CLI(&cli, NULL, "ls", "--starred");
-    ck_says("sess_1");
-    ck_says_not("sess_2");
-    CLI(&cli, NULL, "ls", "--tag", "flaky", "--json");
-    ck_says("\"title\":\"a title\"");
-    ck_says("\"name\":\"the login bug\"");
-    ck_says_not("sess_2");
-    CLI(&cli, NULL, "note", "undo", "sess_1");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "ls", "--tag", "flaky", "--json");
-    ck_says_not("sess_1");
-}
-END_TEST
-
 START_TEST(a_note_on_an_event_has_its_id_and_the_hash_of_its_line)
 {
     init();
@@ -89,31 +62,10 @@ START_TEST(a_note_on_an_event_has_its_id_and_the_hash_of_its_line)
 }
 END_TEST
 
-/* The notes of a deleted session are kept until they are deleted. */
-START_TEST(notes_on_a_deleted_session_can_be_read_and_deleted)
-{
-    init();
-    CLI(&cli, NULL, "note", "add", "sess_1", "keep this");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "delete", "sess_1", "--yes");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "note", "ls", "sess_1");
-    ck_says("keep this");
-    CLI(&cli, NULL, "note", "remove", "sess_1", "1");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "delete", "notes_sess_1", "--yes");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "note", "log", "sess_1");
-    ck_says_not("keep this");
-}
-END_TEST
-
 Suite *suite_note(void)
 {
     Suite *suite = suite_create("note");
     TCase *noted = suite_case(suite, "noted", cli_setup, cli_teardown);
-    tcase_add_test(noted, a_list_shows_the_star_the_name_and_the_tags_of_a_session);
     tcase_add_test(noted, a_note_on_an_event_has_its_id_and_the_hash_of_its_line);
-    tcase_add_test(noted, notes_on_a_deleted_session_can_be_read_and_deleted);
     return suite;
 }

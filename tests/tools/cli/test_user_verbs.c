@@ -53,40 +53,6 @@ static void init_with_tasks(void)
     drop(tasks);
 }
 
-START_TEST(a_verb_of_a_users_pack_appends_its_event_through_the_guards)
-{
-    init_with_tasks();
-    DONE(&cli, "task", "add", "home", "t1", "--rank", "1");
-    ck_assert_str_eq(cli.out, "task t1 of home is number 1\n");
-    DONE(&cli, "task", "add", "home", "t2", "x", "--rank", "2", "--tag", "a", "--tag", "b",
-         "--json");
-    ck_assert_str_eq(
-        cli.out,
-        "{\"session_id\":\"tasks_home\",\"seq\":2,\"type\":\"task.added\",\"data\":{\"id\":\"t2\","
-        "\"title\":\"x\",\"tags\":[\"a\",\"b\"],\"run\":{\"rank\":2},\"source\":\"shell\"}}\n");
-    CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
-    cli_assert_refused(&cli, EXIT_REFUSED, "a task of this id is there already");
-    CLI(&cli, NULL, "task", "add", "home", "t3");
-    cli_assert_refused(&cli, EXIT_USAGE, "annal task add needs --rank N");
-    CLI(&cli, NULL, "task", "add", "home", "t3", "--rank", "1", "--tag", "c");
-    cli_assert_refused(&cli, EXIT_USAGE, "--tag must be a or b");
-}
-END_TEST
-
-START_TEST(a_verb_of_a_users_pack_prints_the_rows_of_its_select)
-{
-    init_with_tasks();
-    CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
-    CLI(&cli, NULL, "task", "add", "work", "t2", "x", "--rank", "1", "--tag", "a");
-    DONE(&cli, "task", "ls", "--json");
-    ck_assert_str_eq(cli.out, "{\"id\":\"t1\",\"title\":\"nothing\",\"tags\":null}\n"
-                              "{\"id\":\"t2\",\"title\":\"x\",\"tags\":\"[\\\"a\\\"]\"}\n");
-    DONE(&cli, "task", "ls", "work");
-    ck_assert_ptr_nonnull(strstr(cli.out, "t2"));
-    ck_assert_ptr_null(strstr(cli.out, "t1"));
-}
-END_TEST
-
 static const char rows_pack[] =
     HEAD "-- noun task   \"what is to be done\"\n"
          "-- verb task again   appends task.added   each   \"add them to another list\"\n"
@@ -117,66 +83,6 @@ static void init_with_rows(void)
               "{\"type\":\"task.added\",\"data\":{\"id\":\"../t2\",\"title\":\"x\"}}\n",
               "append", "tasks_home");
 }
-
-START_TEST(a_verb_of_a_users_pack_appends_an_event_for_each_row)
-{
-    init_with_rows();
-    DONE(&cli, "task", "again", "nobody", "work");
-    ck_assert_str_eq(cli.out, "nobody has no task\n");
-    DONE_WITH(&cli, "{\"type\":\"task.added\",\"data\":{\"id\":\"../t2\"}}\n", "append",
-              "tasks_work");
-    CLI(&cli, NULL, "task", "again", "home", "work", "--strict");
-    cli_assert_refused(&cli, EXIT_REFUSED, "a task of this id is there already");
-    CLI(&cli, NULL, "task", "again", "home", "work");
-    ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_str_eq(cli.out, "task t1 again\n");
-    ck_assert_ptr_nonnull(strstr(cli.err, "annal: task ../t2: a task of this id is there already"));
-    DONE(&cli, "task", "again", "home", "third", "--json", "--cause", "tasks_home:1");
-    ck_assert_str_eq(cli.out,
-                     "{\"session_id\":\"tasks_third\",\"seq\":1,\"type\":\"task.added\",\"data\":{"
-                     "\"id\":\"../t2\",\"title\":\"x\"}}\n"
-                     "{\"session_id\":\"tasks_third\",\"seq\":2,\"type\":\"task.added\",\"data\":{"
-                     "\"id\":\"t1\",\"title\":\"one\\ntwo\"}}\n");
-    CLI(&cli, NULL, "task", "again", "home", "a/b");
-    cli_assert_refused(&cli, EXIT_USAGE, "'tasks_a/b' is not a valid session id");
-}
-END_TEST
-
-START_TEST(a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_only)
-{
-    char place[300];
-    size_t len;
-    init_with_rows();
-    snprintf(place, sizeof place, "%s", tmpdir_path(&cli.dir, "w"));
-    CLI(&cli, NULL, "task", "files", place, "nobody");
-    cli_assert_refused(&cli, EXIT_REFUSED, "nobody has no task");
-    DONE(&cli, "task", "files", place, "home");
-    ck_assert_str_eq(cli.out, "2 files written, 0 deleted, 0 unchanged\n");
-    ck_text(file_read(tmpdir_path(&cli.dir, "w/tasks/t1.txt"), &len), "one\ntwo");
-    ck_text(file_read(tmpdir_path(&cli.dir, "w/tasks/%2E.%2Ft2.txt"), &len), "x");
-    drop(HEAD "-- noun task   \"x\"\n-- verb task files   writes   \"y\"\n--   DIR   text   \"z\"\n"
-              "SELECT '../out' AS folder, 'a' AS name, '' AS suffix, 'b' AS content;\n");
-    CLI(&cli, NULL, "task", "files", place);
-    cli_assert_refused(&cli, EXIT_REFUSED, "../out");
-    drop(HEAD "-- noun task   \"x\"\n-- verb task files   writes   \"y\"\n--   DIR   text   \"z\"\n"
-              "SELECT 'tasks' AS folder, 't1' AS name, '.txt' AS suffix, NULL AS content\n"
-              "UNION ALL SELECT 'tasks', '%', '', id FROM tasks WHERE id = 't1';\n");
-    DONE(&cli, "task", "files", place, "--json");
-    ck_assert_str_eq(cli.out, "{\"deleted\":\"tasks/t1.txt\"}\n{\"written\":\"tasks/%25\"}\n");
-}
-END_TEST
-
-START_TEST(a_question_mark_in_quotes_or_in_a_comment_begins_no_parameter)
-{
-    init_with_rows();
-    drop(HEAD "-- noun task   \"x\"\n-- verb task ls   selects   \"y\"\n--   [A]   text   \"z\"\n"
-              "SELECT '?17 :x' AS \"?3\", [?4], `$a`, ?1 AS a /* ?5 */ -- @b ?16\n"
-              "FROM (SELECT 1 AS \"?4\", 2 AS \"$a\");\n");
-    DONE(&cli, "task", "ls", "b", "--json");
-    ck_assert_str_eq(cli.out, "{\"?3\":\"?17 :x\",\"?4\":1,\"$a\":2,\"a\":\"b\"}\n");
-    DONE(&cli, "pack", "check", tmpdir_path(&cli.dir, "store/packs/tasks.sql"));
-}
-END_TEST
 
 /* A value that cannot be a file's name or content, and the end of the message. */
 static const struct {
@@ -220,43 +126,6 @@ START_TEST(a_row_that_cannot_be_a_file_is_refused_and_a_file_has_all_bytes_of_it
     ck_assert_uint_eq(len, 3);
     ck_assert_mem_eq(content, "b\0c", 3);
     free(content);
-}
-END_TEST
-
-START_TEST(a_verb_of_a_users_pack_appends_no_event_for_a_row_of_other_values)
-{
-    static const char *const rows[][2] = {
-        {"1 AS session, '{}' AS data", "column 'session' is a number"},
-        {"'t' || char(0) AS session, '{}' AS data", "column 'session' has a NUL byte"},
-        {"'t' AS session, NULL AS data", "column 'data' is NULL"},
-        {"'t' AS session, '{\"id\":\"a\"}' AS data, x'41' AS says", "column 'says' is a BLOB"}};
-    init_with_rows();
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char text[1000];
-        snprintf(text, sizeof text,
-                 HEAD "-- noun task   \"x\"\n"
-                      "-- verb task add   appends task.added   each   \"y\"\nSELECT %s;\n",
-                 rows[i][0]);
-        drop(text);
-        CLI(&cli, NULL, "task", "add");
-        cli_assert_refused(&cli, EXIT_REFUSED, rows[i][1]);
-    }
-}
-END_TEST
-
-START_TEST(a_verb_of_a_users_pack_prints_lines_and_checks_a_range)
-{
-    init_with_rows();
-    DONE(&cli, "task", "lines");
-    ck_assert_str_eq(cli.out, "* x\n* one\ntwo\n");
-    DONE(&cli, "task", "lines", "--json", "--most", "1");
-    ck_assert_str_eq(cli.out, "{\"id\":\"../t2\"}\n");
-    CLI(&cli, NULL, "task", "lines", "--most", "11");
-    cli_assert_refused(&cli, EXIT_USAGE, "--most needs a whole number from 1 to 10, not '11'");
-    drop(HEAD "-- noun task   \"x\"\n-- verb task lines   selects   lines   \"y\"\n"
-              "SELECT 7 AS line UNION ALL SELECT 1.5 UNION ALL SELECT NULL;\n");
-    DONE(&cli, "task", "lines");
-    ck_assert_str_eq(cli.out, "7\n1.5\n\n");
 }
 END_TEST
 
@@ -320,17 +189,6 @@ START_TEST(verbs_of_a_users_pack_belong_to_its_store_and_are_listed_last)
     cli_assert_refused(&cli, EXIT_USAGE, "verb 'task' does not exist");
     DONE(&cli, "task", "ls", "--store", store);
     free(store);
-}
-END_TEST
-
-START_TEST(a_wrong_pack_file_is_reported_when_its_verb_is_used)
-{
-    init_with_tasks();
-    drop(HEAD "-- noun task   \"x\"\n-- verb task add   appends task.added   \"y\"\n");
-    CLI(&cli, NULL, "task", "add");
-    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
-    ck_assert_ptr_nonnull(
-        strstr(cli.err, "packs/tasks.sql:7: the session of the event is missing"));
 }
 END_TEST
 
@@ -429,26 +287,6 @@ START_TEST(check_prints_the_line_of_a_mistake_in_a_verb)
 }
 END_TEST
 
-START_TEST(a_builtin_name_wins_over_a_packs_and_check_reports_it)
-{
-    init_with_tasks();
-    const char *path = tmpdir_path(&cli.dir, "store/packs/tasks.sql");
-    drop(HEAD "-- noun append   \"x\"\n-- noun team   \"y\"\n"
-              "-- verb team ls   selects   \"z\"\nSELECT 'mine' AS who;\n");
-    CLI(&cli, NULL, "pack", "check", path);
-    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_ptr_nonnull(strstr(cli.err, ":6: 'append' is a verb of annal itself"));
-    ck_assert_ptr_nonnull(strstr(cli.err, ":7: 'team' is a noun of annal itself"));
-    CLI(&cli, NULL, "pack", "check", "tasks");
-    ck_assert_ptr_nonnull(strstr(cli.err, "tasks:7: 'team' is a noun of annal itself"));
-    CLI(&cli, NULL, "pack", "enable", "teams");
-    DONE(&cli, "pack", "check", "teams");
-    DONE(&cli, "team", "ls");
-    ck_assert_ptr_null(strstr(cli.out, "mine"));
-    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-}
-END_TEST
-
 START_TEST(all_code_belongs_to_existing_verbs)
 {
     for (size_t i = 0; verb_codes[i] != NULL; i++) {
@@ -478,20 +316,11 @@ Suite *suite_user_verbs(void)
 {
     Suite *suite = suite_create("user_verbs");
     TCase *tcase = suite_case(suite, "user_verbs", cli_setup, cli_teardown);
-    tcase_add_test(tcase, a_verb_of_a_users_pack_appends_its_event_through_the_guards);
-    tcase_add_test(tcase, a_verb_of_a_users_pack_prints_the_rows_of_its_select);
-    tcase_add_test(tcase, a_verb_of_a_users_pack_appends_an_event_for_each_row);
-    tcase_add_test(tcase, a_verb_of_a_users_pack_writes_its_rows_as_files_below_a_directory_only);
-    tcase_add_test(tcase, a_question_mark_in_quotes_or_in_a_comment_begins_no_parameter);
     tcase_add_test(tcase,
                    a_row_that_cannot_be_a_file_is_refused_and_a_file_has_all_bytes_of_its_row);
-    tcase_add_test(tcase, a_verb_of_a_users_pack_appends_no_event_for_a_row_of_other_values);
-    tcase_add_test(tcase, a_verb_of_a_users_pack_prints_lines_and_checks_a_range);
     tcase_add_test(tcase, help_manual_and_completion_know_the_verbs_of_a_users_pack);
     tcase_add_test(tcase, verbs_of_a_users_pack_belong_to_its_store_and_are_listed_last);
-    tcase_add_test(tcase, a_wrong_pack_file_is_reported_when_its_verb_is_used);
     tcase_add_test(tcase, check_prints_the_line_of_a_mistake_in_a_verb);
-    tcase_add_test(tcase, a_builtin_name_wins_over_a_packs_and_check_reports_it);
     tcase_add_test(tcase, all_code_belongs_to_existing_verbs);
     tcase_add_test(tcase, all_builtin_nouns_have_different_names);
     return suite;
