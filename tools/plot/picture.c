@@ -63,20 +63,20 @@ int picture_row(void *arg, const annal_row *from)
     if (row.kind != NOTE)
         draw(picture, &row);
     else
-        text_drawing_put(&picture->notes, "%.*s\n", ANNAL_FMT(row.text));
+        must_printf(&picture->notes, "%.*s\n", ANNAL_FMT(row.text));
     return 0;
 }
 
 /* Append a complete SVG: the elements of the picture, and its notes as lines of text. */
-static void put_svg(const struct picture *picture, const char *title, struct drawing *out)
+static void put_svg(const struct picture *picture, const char *title, struct buf *out)
 {
     enum { LINE_HEIGHT = 20 };
-    annal_slice rest = text_drawing_slice(&picture->notes);
+    annal_slice rest = annal__buf_slice(&picture->notes);
     int height = picture->bottom + 16;
     for (size_t i = 0; i < rest.len; i++)
         height += rest.ptr[i] == '\n' ? LINE_HEIGHT : 0;
     svg_begin(out, PICTURE_WIDTH, height, annal_slice_of(title));
-    must_append_slice(&out->text, text_drawing_slice(&picture->drawn));
+    must_append_slice(out, annal__buf_slice(&picture->drawn));
     for (int y = picture->bottom + LINE_HEIGHT; rest.len > 0; y += LINE_HEIGHT) {
         size_t len = (size_t)((const char *)memchr(rest.ptr, '\n', rest.len) - rest.ptr);
         svg_text(out, 16, y, ALIGN_LEFT, "name", (annal_slice){rest.ptr, len});
@@ -85,22 +85,22 @@ static void put_svg(const struct picture *picture, const char *title, struct dra
     svg_end(out);
 }
 
-void picture_end(struct picture *picture, const char *title, struct drawing *out)
+void picture_end(struct picture *picture, const char *title, struct buf *out)
 {
     draw(picture, &(struct picture_row){.kind = ELEMENT_NONE});
-    annal_slice drawn = text_drawing_slice(&picture->drawn);
-    annal_slice notes = text_drawing_slice(&picture->notes);
+    annal_slice drawn = annal__buf_slice(&picture->drawn);
+    annal_slice notes = annal__buf_slice(&picture->notes);
     if (picture->columns > 0) {
-        must_append_slice(&out->text, drawn);
-        text_drawing_put(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
-        must_append_slice(&out->text, notes);
+        must_append_slice(out, drawn);
+        must_printf(out, "%s", drawn.len > 0 && notes.len > 0 ? "\n" : "");
+        must_append_slice(out, notes);
     } else {
         put_svg(picture, title, out);
     }
-    struct drawing *const texts[] = {&picture->drawn,    &picture->notes, &picture->name,
-                                     &picture->sum,      &picture->high,  &picture->low,
-                                     &picture->end_label};
+    struct buf *const texts[] = {&picture->drawn,    &picture->notes, &picture->name,
+                                 &picture->sum,      &picture->high,  &picture->low,
+                                 &picture->end_label};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        text_drawing_done(texts[i]);
+        annal__buf_done(texts[i]);
     annal__free(picture->cells);
 }

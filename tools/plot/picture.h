@@ -59,16 +59,16 @@ struct cell {
 
 struct picture {
     int columns; /* width of the terminal; 0: draw an SVG */
-    struct drawing drawn, notes;
+    struct buf drawn, notes;
     enum element last; /* kind of the row before */
     unsigned seen;     /* marks of the bars until now, as bits */
 
     /* the panel and the lane that are being drawn */
     int slots, width, left, height;
     int64_t most;
-    struct drawing name, sum, high, low; /* on a terminal */
+    struct buf name, sum, high, low; /* on a terminal */
     struct cell *cells;
-    struct drawing end_label;
+    struct buf end_label;
     int used, end;         /* end of the last label under the axis, and of the room for labels */
     int top, lane, bottom; /* y in an SVG: of the panel, of the bars of the lane, and below it */
     int keys;              /* x of the next key */
@@ -79,7 +79,7 @@ struct picture {
 int picture_row(void *arg, const annal_row *row);
 
 /* Append the complete picture to out, and free it. title is the title of an SVG. */
-void picture_end(struct picture *picture, const char *title, struct drawing *out);
+void picture_end(struct picture *picture, const char *title, struct buf *out);
 
 /* Draw a row that is not a note: picture_text.c on a terminal, picture_svg.c as SVG. The kind
  * ELEMENT_NONE ends the picture. */

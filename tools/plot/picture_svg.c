@@ -32,12 +32,12 @@ static void begin_panel(struct picture *picture, const struct picture_row *row)
     picture->height = (int)row->value;
     picture->left = (int)row->part;
     if (row->text.len > 0) {
-        struct drawing title = {0};
-        must_printf(&title.text, "%.*s%s%.*s", ANNAL_FMT(row->text), row->more.len > 0 ? ": " : "",
+        struct buf title = {0};
+        must_printf(&title, "%.*s%s%.*s", ANNAL_FMT(row->text), row->more.len > 0 ? ": " : "",
                     ANNAL_FMT(row->more));
         svg_text(&picture->drawn, 16, picture->bottom + 20, ALIGN_LEFT, "title",
-                 text_drawing_slice(&title));
-        text_drawing_done(&title);
+                 annal__buf_slice(&title));
+        annal__buf_done(&title);
         picture->bottom += TITLE_HEIGHT;
     }
     picture->top = picture->bottom;
@@ -45,14 +45,14 @@ static void begin_panel(struct picture *picture, const struct picture_row *row)
 
 static void begin_line(struct picture *picture, const struct picture_row *row)
 {
-    struct drawing *out = &picture->drawn, label = {0};
+    struct buf *out = &picture->drawn, label = {0};
     int y = picture->bottom, width = text_width(row->text);
     svg_rect(out, picture->left, y + 2, picture->width, LINE + 2 * LINE_TOP - 4, "frame",
              (annal_slice){0});
-    text_drawing_fit(&label, row->text, width < LABEL_CHARS ? width : LABEL_CHARS, true);
-    svg_text(out, picture->left - 10, y + 16, ALIGN_RIGHT, "", text_drawing_slice(&label));
+    text_fit(&label, row->text, width < LABEL_CHARS ? width : LABEL_CHARS, true);
+    svg_text(out, picture->left - 10, y + 16, ALIGN_RIGHT, "", annal__buf_slice(&label));
     svg_text(out, picture->left + picture->width + 10, y + 16, ALIGN_LEFT, "name", row->more);
-    text_drawing_done(&label);
+    annal__buf_done(&label);
     picture->lane = y + LINE_TOP;
     picture->bottom = y + LINE + 2 * LINE_TOP;
 }
@@ -69,7 +69,7 @@ static void put_name(struct picture *picture, const char *class, int x, annal_sl
 
 static void begin_bars(struct picture *picture, const struct picture_row *row)
 {
-    struct drawing *out = &picture->drawn;
+    struct buf *out = &picture->drawn;
     const annal_slice numbers[] = {ANNAL_SLICE("0"), row->low, row->high};
     put_name(picture, "bar", 0, row->text);
     put_name(picture, "part", 220, row->more);
@@ -87,7 +87,7 @@ static void begin_bars(struct picture *picture, const struct picture_row *row)
 
 static void put_bar(struct picture *picture, const struct picture_row *row)
 {
-    struct drawing *out = &picture->drawn;
+    struct buf *out = &picture->drawn;
     double cell = (double)picture->width / picture->slots, top = picture->lane;
     double full = picture->height, x = slot_x(picture, row->at);
     double width = cell * (row->until - row->at + 1) - 0.5;
@@ -136,7 +136,7 @@ static void put_tick(struct picture *picture, const struct picture_row *row)
 
 static void put_key(struct picture *picture, const struct picture_row *row)
 {
-    struct drawing *out = &picture->drawn;
+    struct buf *out = &picture->drawn;
     int y = picture->bottom;
     picture->keys = picture->last == KEY ? picture->keys + 110 : picture->left;
     if (row->mark == MARK_CUT)

@@ -27,8 +27,8 @@ static const char *const glyphs[] = {" ", "█", "┊", "○", "×"}; /* by enum
 
 static void begin_panel(struct picture *picture, const struct picture_row *row)
 {
-    struct drawing *out = &picture->drawn;
-    text_drawing_put(out, "%s", out->text.len > 0 ? "\n" : "");
+    struct buf *out = &picture->drawn;
+    must_printf(out, "%s", out->len > 0 ? "\n" : "");
     picture->slots = row->at;
     picture->width = row->until;
     picture->height = (int)row->value;
@@ -37,16 +37,16 @@ static void begin_panel(struct picture *picture, const struct picture_row *row)
         return;
     int width = text_width(row->text);
     bool wide = width + 2 + (int)row->more.len > picture->columns;
-    text_drawing_fit(out, row->text, width, false);
+    text_fit(out, row->text, width, false);
     if (row->more.len > 0)
-        text_drawing_put(out, ":%s%.*s", wide ? "\n" : " ", ANNAL_FMT(row->more));
-    text_drawing_put(out, "\n\n");
+        must_printf(out, ":%s%.*s", wide ? "\n" : " ", ANNAL_FMT(row->more));
+    must_printf(out, "\n\n");
 }
 
-static void keep(struct drawing *out, annal_slice text)
+static void keep(struct buf *out, annal_slice text)
 {
-    annal__buf_clear(&out->text);
-    must_append_slice(&out->text, text);
+    annal__buf_clear(out);
+    must_append_slice(out, text);
 }
 
 static void begin_lane(struct picture *picture, const struct picture_row *row)
@@ -94,7 +94,7 @@ static const char *block_of(const struct cell *cell, int line)
 
 static void put_slots(struct picture *picture, int line)
 {
-    struct drawing *out = &picture->drawn;
+    struct buf *out = &picture->drawn;
     int drawn = picture->width > 2 ? picture->width - 1 : picture->width, gap = 0;
     for (int i = 0; i < picture->slots; i++) {
         const char *block = block_of(&picture->cells[i], line);
@@ -102,44 +102,42 @@ static void put_slots(struct picture *picture, int line)
             gap += picture->width;
             continue;
         }
-        text_drawing_repeat(out, " ", gap);
-        text_drawing_repeat(out, block, drawn);
+        text_repeat(out, " ", gap);
+        text_repeat(out, block, drawn);
         gap = picture->width - drawn;
     }
     if (picture->height == 1)
-        text_drawing_repeat(out, " ", gap);
+        text_repeat(out, " ", gap);
 }
 
 /* Draw a lane of one line, with its name and its sum. */
 static void end_line(struct picture *picture)
 {
-    struct drawing *out = &picture->drawn;
-    text_drawing_fit(out, text_drawing_slice(&picture->name), picture->left, true);
-    text_drawing_put(out, " │");
+    struct buf *out = &picture->drawn;
+    text_fit(out, annal__buf_slice(&picture->name), picture->left, true);
+    must_printf(out, " │");
     put_slots(picture, 0);
-    text_drawing_put(out, "│ %.*s\n", ANNAL_FMT(text_drawing_slice(&picture->sum)));
+    must_printf(out, "│ %.*s\n", ANNAL_FMT(annal__buf_slice(&picture->sum)));
 }
 
 static void end_bars(struct picture *picture)
 {
-    struct drawing *out = &picture->drawn;
-    annal_slice name = text_drawing_slice(&picture->name), part = text_drawing_slice(&picture->sum);
+    struct buf *out = &picture->drawn;
+    annal_slice name = annal__buf_slice(&picture->name), part = annal__buf_slice(&picture->sum);
     if (name.len > 0)
-        text_drawing_put(out, "%*s %.*s%s%.*s\n", picture->left, "", ANNAL_FMT(name),
-                         part.len > 0 ? ", ▒ " : "", ANNAL_FMT(part));
+        must_printf(out, "%*s %.*s%s%.*s\n", picture->left, "", ANNAL_FMT(name),
+                    part.len > 0 ? ", ▒ " : "", ANNAL_FMT(part));
     for (int line = picture->height - 1; line >= 0; line--) {
         annal_slice number = {0};
         if (line == picture->height - 1 || line == picture->height / 2 - 1)
-            number =
-                text_drawing_slice(line == picture->height - 1 ? &picture->high : &picture->low);
-        text_drawing_put(out, "%*.*s %s", picture->left, ANNAL_FMT(number),
-                         number.len > 0 ? "┤" : "│");
+            number = annal__buf_slice(line == picture->height - 1 ? &picture->high : &picture->low);
+        must_printf(out, "%*.*s %s", picture->left, ANNAL_FMT(number), number.len > 0 ? "┤" : "│");
         put_slots(picture, line);
-        text_drawing_put(out, "\n");
+        must_printf(out, "\n");
     }
-    text_drawing_put(out, "%*s └", picture->left, "");
-    text_drawing_repeat(out, "─", picture->slots * picture->width);
-    text_drawing_put(out, "\n");
+    must_printf(out, "%*s └", picture->left, "");
+    text_repeat(out, "─", picture->slots * picture->width);
+    must_printf(out, "\n");
 }
 
 /* Append a label if there is room. The label at the right end is the first row, and drawn last. */
@@ -148,10 +146,10 @@ static void put_tick(struct picture *picture, const struct picture_row *row)
     int at = row->at * picture->width, len = (int)row->text.len;
     int end = picture->slots * picture->width;
     if (picture->last != TICK) {
-        text_drawing_put(&picture->drawn, "%*s", picture->left + 2, "");
+        must_printf(&picture->drawn, "%*s", picture->left + 2, "");
         picture->used = -2;
         picture->end = end;
-        annal__buf_clear(&picture->end_label.text);
+        annal__buf_clear(&picture->end_label);
     }
     if (row->mark == MARK_RIGHT) {
         if (end < 2 * len + 2)
@@ -163,30 +161,30 @@ static void put_tick(struct picture *picture, const struct picture_row *row)
     bool first = picture->used < 0;
     if (!first && (at < picture->used + 2 || at + len > picture->end))
         return;
-    text_drawing_put(&picture->drawn, "%*s%.*s", at - (first ? 0 : picture->used), "",
-                     ANNAL_FMT(row->text));
+    must_printf(&picture->drawn, "%*s%.*s", at - (first ? 0 : picture->used), "",
+                ANNAL_FMT(row->text));
     picture->used = at + len;
 }
 
 static void end_ticks(struct picture *picture)
 {
-    annal_slice label = text_drawing_slice(&picture->end_label);
+    annal_slice label = annal__buf_slice(&picture->end_label);
     int at = picture->slots * picture->width - (int)label.len;
     if (label.len > 0)
-        text_drawing_put(&picture->drawn, "%*s%.*s", at - picture->used, "", ANNAL_FMT(label));
-    text_drawing_put(&picture->drawn, "\n");
+        must_printf(&picture->drawn, "%*s%.*s", at - picture->used, "", ANNAL_FMT(label));
+    must_printf(&picture->drawn, "\n");
 }
 
 void picture_text_row(struct picture *picture, const struct picture_row *row)
 {
-    struct drawing *out = &picture->drawn;
+    struct buf *out = &picture->drawn;
     enum element last = picture->last;
     if ((last == LANE || last == BAR) && row->kind != BAR)
         (picture->height == 1 ? end_line : end_bars)(picture);
     if (last == TICK && row->kind != TICK)
         end_ticks(picture);
     if (last == KEY && row->kind != KEY)
-        text_drawing_put(out, "\n");
+        must_printf(out, "\n");
     if (row->kind == PANEL)
         begin_panel(picture, row);
     else if (row->kind == LANE)
@@ -196,7 +194,7 @@ void picture_text_row(struct picture *picture, const struct picture_row *row)
     else if (row->kind == TICK)
         put_tick(picture, row);
     else if (row->kind == KEY)
-        text_drawing_put(out, "%s%*s%s %.*s", last == KEY ? "" : "\n",
-                         last == KEY ? 2 : picture->left + 2, "", glyphs[row->mark],
-                         ANNAL_FMT(row->text));
+        must_printf(out, "%s%*s%s %.*s", last == KEY ? "" : "\n",
+                    last == KEY ? 2 : picture->left + 2, "", glyphs[row->mark],
+                    ANNAL_FMT(row->text));
 }

@@ -147,16 +147,16 @@ static const annal__sql_function functions[] = {{"plot_exact", 2, sql_exact},
 /* ---- The SELECTs ---- */
 
 /* Append a sentence such as "No events since …". */
-static void say_empty(const struct plot *plot, struct drawing *out)
+static void say_empty(const struct plot *plot, struct buf *out)
 {
     char text[TEXT_BYTES];
-    text_drawing_put(out, "No events");
+    must_printf(out, "No events");
     if (plot->range.has_since)
-        text_drawing_put(out, " since %s", text_time(text, plot->range.since_us));
+        must_printf(out, " since %s", text_time(text, plot->range.since_us));
     if (plot->range.has_until)
-        text_drawing_put(out, "%s before %s", plot->range.has_since ? " and" : "",
-                         text_time(text, plot->range.until_us));
-    text_drawing_put(out, ".");
+        must_printf(out, "%s before %s", plot->range.has_since ? " and" : "",
+                    text_time(text, plot->range.until_us));
+    must_printf(out, ".");
 }
 
 /*
@@ -168,7 +168,7 @@ static int ask(const struct plot *plot, const char *sql, int columns, annal_slic
                annal_row_fn fn, void *arg)
 {
     annal_error err = {0};
-    struct drawing empty = {0};
+    struct buf empty = {0};
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES], last[ANNAL_TIME_BYTES];
     char zone[HUMAN_ZONE_BYTES];
     struct time_range range = plot->range;
@@ -188,13 +188,13 @@ static int ask(const struct plot *plot, const char *sql, int columns, annal_slic
         string_value(range.until_us != 0 ? until : ":"),
         string_value(range.has_since ? since : NULL), string_value(range.has_until ? last : NULL),
         string_value(args_get(plot->args, "by")), integer_value(columns),
-        string_value(human_zone(zone)), text_value(text_drawing_slice(&empty)), integer_value(all),
+        string_value(human_zone(zone)), text_value(annal__buf_slice(&empty)), integer_value(all),
         text_or_null(axis)};
     const annal_sql_options options = {
         .params = params, .param_count = PARAMS, .as_indexed = true, .damages = true};
     annal_status status =
         annal__view_select(plot->index, annal_slice_of(sql), &options, functions, fn, arg, &err);
-    text_drawing_done(&empty);
+    annal__buf_done(&empty);
     return status < 0 ? fail_error(&err) : EXIT_DONE;
 }
 
@@ -229,21 +229,20 @@ static int ask_twice(const struct plot *plot, const char *sql, int columns, anna
 
 static int draw(const struct plot *plot)
 {
-    struct drawing drawing = {0};
+    struct buf text = {0};
     struct target target = {.saved_stdout = -1};
     struct picture picture = {.columns = plot->svg != NULL ? 0 : plot->columns};
     bool file = plot->svg != NULL && strcmp(plot->svg, "-") != 0, store = plot->list.count == 0;
     int exit_status = ask_twice(plot, store ? annal__sql_plot_store : annal__sql_plot_session,
                                 picture.columns, picture_row, &picture);
-    picture_end(&picture, store ? annal_store_path(plot->store) : plot->args->operands[0],
-                &drawing);
+    picture_end(&picture, store ? annal_store_path(plot->store) : plot->args->operands[0], &text);
     if (exit_status == EXIT_DONE)
         exit_status = target_begin(&target, file ? plot->svg : NULL);
     if (exit_status == EXIT_DONE) {
-        out_slice(text_drawing_slice(&drawing));
+        out_slice(annal__buf_slice(&text));
         exit_status = target_end(&target, true);
     }
-    text_drawing_done(&drawing);
+    annal__buf_done(&text);
     return exit_status;
 }
 

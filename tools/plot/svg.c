@@ -2,6 +2,7 @@
 #include "tools/plot/svg.h"
 
 #include "journal/base/json.h"
+#include "tools/cli/must.h"
 
 #include <string.h>
 
@@ -55,69 +56,69 @@ static const char *entity(char c)
 }
 
 /* Append text with escapes, for use between tags and in attributes. */
-static void escape(struct drawing *out, annal_slice text)
+static void escape(struct buf *out, annal_slice text)
 {
     for (size_t i = 0; i < text.len;) {
         size_t len = character((const unsigned char *)text.ptr + i, text.len - i);
         const char *as = len == 1 ? entity(text.ptr[i]) : NULL;
         if (len == 0)
-            text_drawing_put(out, "?");
+            must_printf(out, "?");
         else if (as != NULL)
-            text_drawing_put(out, "%s", as);
+            must_printf(out, "%s", as);
         else
-            text_drawing_put(out, "%.*s", (int)len, text.ptr + i);
+            must_printf(out, "%.*s", (int)len, text.ptr + i);
         i += len == 0 ? 1 : len;
         while (len == 0 && i < text.len && ((unsigned char)text.ptr[i] & 0xc0) == 0x80)
             i++; /* the next byte of this character */
     }
 }
 
-void svg_begin(struct drawing *out, int width, int height, annal_slice title)
+void svg_begin(struct buf *out, int width, int height, annal_slice title)
 {
-    text_drawing_put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    text_drawing_put(out,
-                     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                     "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
-                     width, height, width, height);
+    must_printf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    must_printf(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+                width, height, width, height);
     escape(out, title);
-    text_drawing_put(out, "</title>\n");
-    text_drawing_repeat(out, style, 1);
-    text_drawing_put(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
+    must_printf(out, "</title>\n");
+    text_repeat(out, style, 1);
+    must_printf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
 }
 
-void svg_end(struct drawing *out)
+void svg_end(struct buf *out)
 {
-    text_drawing_put(out, "</svg>\n");
+    must_printf(out, "</svg>\n");
 }
 
-void svg_text(struct drawing *out, double x, double y, enum align align, const char *class,
+void svg_text(struct buf *out, double x, double y, enum align align, const char *class,
               annal_slice text)
 {
     static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
-    text_drawing_put(out, "<text x=\"%.1f\" y=\"%.1f\"%s", x, y, anchors[align]);
+    must_printf(out, "<text x=\"%.1f\" y=\"%.1f\"%s", x, y, anchors[align]);
     if (class[0] != '\0')
-        text_drawing_put(out, " class=\"%s\"", class);
-    text_drawing_put(out, ">");
+        must_printf(out, " class=\"%s\"", class);
+    must_printf(out, ">");
     escape(out, text);
-    text_drawing_put(out, "</text>\n");
+    must_printf(out, "</text>\n");
 }
 
-static void end_shape(struct drawing *out, const char *tag, annal_slice tooltip)
+static void end_shape(struct buf *out, const char *tag, annal_slice tooltip)
 {
     if (tooltip.len == 0) {
-        text_drawing_put(out, "/>\n");
+        must_printf(out, "/>\n");
         return;
     }
-    text_drawing_put(out, "><title>");
+    must_printf(out, "><title>");
     escape(out, tooltip);
-    text_drawing_put(out, "</title></%s>\n", tag);
+    must_printf(out, "</title></%s>\n", tag);
 }
 
-void svg_rect(struct drawing *out, double x, double y, double width, double height,
-              const char *class, annal_slice tooltip)
+void svg_rect(struct buf *out, double x, double y, double width, double height, const char *class,
+              annal_slice tooltip)
 {
-    text_drawing_put(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"",
-                     x, y, width, height, class);
+    must_printf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"", x,
+                y, width, height, class);
     end_shape(out, "rect", tooltip);
 }
 
@@ -129,10 +130,10 @@ double svg_height(int64_t value, int64_t most, double full)
     return height < 1 ? 1 : height;
 }
 
-void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
+void svg_line(struct buf *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip)
 {
-    text_drawing_put(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"", x1,
-                     y1, x2, y2, class);
+    must_printf(out, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"", x1, y1,
+                x2, y2, class);
     end_shape(out, "line", tooltip);
 }

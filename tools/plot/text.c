@@ -16,31 +16,10 @@
 #define US_PER_H   (60 * US_PER_MIN)
 #define US_PER_DAY (24 * US_PER_H)
 
-void text_drawing_put(struct drawing *drawing, const char *format, ...)
-{
-    char text[512];
-    va_list list;
-    va_start(list, format);
-    int len = vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    size_t kept = len < 0 ? 0 : (size_t)len < sizeof text ? (size_t)len : sizeof text - 1;
-    must_append(&drawing->text, text, kept);
-}
-
-void text_drawing_repeat(struct drawing *drawing, const char *text, int times)
+void text_repeat(struct buf *out, const char *text, int times)
 {
     for (int i = 0; i < times; i++)
-        must_append_text(&drawing->text, text);
-}
-
-void text_drawing_done(struct drawing *drawing)
-{
-    annal__buf_done(&drawing->text);
-}
-
-annal_slice text_drawing_slice(const struct drawing *drawing)
-{
-    return annal__buf_slice(&drawing->text);
+        must_append_text(out, text);
 }
 
 /* Copy a text to out on one line, with a NUL, and return it. */
@@ -58,27 +37,19 @@ int text_width(annal_slice text)
     return width;
 }
 
-void text_drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right)
+void text_fit(struct buf *out, annal_slice text, int width, bool right)
 {
     struct buf shown = {0};
     const char *at = plain(&shown, text);
     int own = width_of_text(at);
-    if (own > width) {
-        int used = 0;
-        for (wchar_t c; *at != '\0';) {
-            size_t len = width_decode(at, &c);
-            if (used + width_of(c) > width - 1)
-                break;
-            text_drawing_put(drawing, "%.*s", (int)len, at);
-            used += width_of(c);
-            at += len;
-        }
-        text_drawing_put(drawing, "%s%*s", width > 0 ? "…" : "", width > 0 ? width - used - 1 : 0,
-                         "");
-    } else {
-        text_drawing_repeat(drawing, " ", right ? width - own : 0);
-        must_append_text(&drawing->text, at);
-        text_drawing_repeat(drawing, " ", right ? 0 : width - own);
+    if (own > width && width > 0) {
+        shown.ptr[width_fitting(at, width - 1)] = '\0';
+        own = width_of_text(at) + 1;
+        must_printf(out, "%s…%*s", at, width - own, "");
+    } else if (own <= width) {
+        text_repeat(out, " ", right ? width - own : 0);
+        must_append_text(out, at);
+        text_repeat(out, " ", right ? 0 : width - own);
     }
     annal__buf_done(&shown);
 }

@@ -14,18 +14,12 @@
 
 #include <stdint.h>
 
-struct drawing {
-    struct buf text;
-};
-
-void text_drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);
-void text_drawing_repeat(struct drawing *drawing, const char *text, int times);
-void text_drawing_done(struct drawing *drawing);
-annal_slice text_drawing_slice(const struct drawing *drawing); /* valid until the drawing changes */
+/* Append a text, repeated. */
+void text_repeat(struct buf *out, const char *text, int times);
 
 /* Append text from an event in exactly `width` columns: a longer text is cut with a "…", a shorter
  * one is padded, on the left if right is set. */
-void text_drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
+void text_fit(struct buf *out, annal_slice text, int width, bool right);
 
 /* Return the number of columns that a text needs. */
 int text_width(annal_slice text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws all sections as one picture: tables whose columns are as wide as their widest cell, up to a
  * limit, with a bar under the text of each row. */
+#include "tools/cli/must.h"
 #include "tools/plot/svg.h"
 #include "tools/report/report.h"
 
@@ -36,22 +37,22 @@ static struct layout lay_out(const struct report_section *section)
     return layout;
 }
 
-static void put_row(struct drawing *out, const struct report_section *section,
+static void put_row(struct buf *out, const struct report_section *section,
                     const struct layout *layout, double y, const char *class, char *const *texts)
 {
     double x = MARGIN;
     for (int i = 0; i < report_columns(section); i++) {
-        struct drawing cell = {0};
+        struct buf cell = {0};
         if (section->columns[i].title == NULL)
             continue;
         bool right = report_is_number(section->columns[i].cell);
         double width = layout->letters[i] * LETTER;
         annal_slice text = annal_slice_of(texts[i]);
         int own = text_width(text);
-        text_drawing_fit(&cell, text, own > layout->letters[i] ? layout->letters[i] : own, false);
+        text_fit(&cell, text, own > layout->letters[i] ? layout->letters[i] : own, false);
         svg_text(out, right ? x + width : x, y, right ? ALIGN_RIGHT : ALIGN_LEFT, class,
-                 text_drawing_slice(&cell));
-        text_drawing_done(&cell);
+                 annal__buf_slice(&cell));
+        annal__buf_done(&cell);
         x += width + GAP;
     }
 }
@@ -64,8 +65,7 @@ static double number_of(const annal_value *value)
 }
 
 /* Draw a bar under the text of each row. The longest bar is as wide as the table. */
-static void put_bars(struct drawing *out, const struct report_section *section, double y,
-                     double full)
+static void put_bars(struct buf *out, const struct report_section *section, double y, double full)
 {
     int bar = 0;
     double most = 0;
@@ -84,7 +84,7 @@ static void put_bars(struct drawing *out, const struct report_section *section, 
     }
 }
 
-static double put_section(struct drawing *out, const struct report_section *section, double y)
+static double put_section(struct buf *out, const struct report_section *section, double y)
 {
     char *titles[COLUMNS_MAX];
     struct layout layout = lay_out(section);
@@ -102,7 +102,7 @@ static double put_section(struct drawing *out, const struct report_section *sect
 
 void report_svg(const struct report_section *sections, size_t count, annal_slice title)
 {
-    struct drawing out = {0};
+    struct buf out = {0};
     int width = 0, rows = 1;
     for (size_t i = 0; i < count; i++) {
         struct layout layout = lay_out(&sections[i]);
@@ -114,6 +114,6 @@ void report_svg(const struct report_section *sections, size_t count, annal_slice
     for (size_t i = 0; i < count; i++)
         y = put_section(&out, &sections[i], y);
     svg_end(&out);
-    out_slice(text_drawing_slice(&out));
-    text_drawing_done(&out);
+    out_slice(annal__buf_slice(&out));
+    annal__buf_done(&out);
 }
