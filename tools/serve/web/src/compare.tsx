@@ -5,8 +5,10 @@ import type { Server, Session, Table } from './api';
 import { objects } from './api';
 import * as format from './format';
 import { link, replace, type Route } from './route';
-import { gist, inputOf } from './tool';
-import { Agent, Empty, Failure, useAnswer, useApp } from './ui';
+import { costText } from './sessions';
+import { textOf } from './message';
+import { gist, inputOf, patchOf, pathOf } from './tool';
+import { Agent, Ago, Empty, Failure, useAnswer, useApp } from './ui';
 
 interface Turn {
   seq: number;
@@ -114,6 +116,12 @@ function Side({ id, turn, withPrompt }: { id: string; turn: Turn | undefined; wi
 const isEqual = ([a, b]: Pair): boolean =>
   !!a && !!b && a.prompt === b.prompt && a.failed === b.failed && a.calls.join('\n') === b.calls.join('\n');
 
+const FACTS: [string, (s: Session) => string][] = [
+  ['agent', (s) => s.agent_id || '–'],
+  ['model', (s) => s.model || '–'],
+  ['began', (s) => format.moment(Date.parse(s.created_at))],
+];
+
 const TOTALS: [string, (row: any) => string][] = [
   ['turns', (row) => format.count(row.turns)],
   ['tool calls', (row) => format.count(row.calls)],
@@ -126,33 +134,86 @@ const TOTALS: [string, (row: any) => string][] = [
   ['length', (row) => (row.duration_ms == null ? '–' : format.duration(row.duration_ms))],
 ];
 
+interface Work {
+  files: Map<string, [added: number, removed: number]>;
+  last: { seq: number; text: string } | null; /* what the agent said last */
+}
+
+const EDITS = ['edit', 'write', 'patch', 'replace', 'create'];
+const MOST_EDITS = 2000;
+
+/* The files that the calls of a session changed, and the last words of its agent. */
+async function workOf(server: Server, s: Session, signal: AbortSignal): Promise<Work> {
+  const own = `'${s.session_id.replaceAll("'", "''")}'`;
+  const [edits, said] = await Promise.all([
+    server.sql(
+      `SELECT e.data -> '$.input' FROM tool_calls c JOIN events e ON e.session_id = c.session_id AND e.seq = c.seq
+         WHERE c.session_id = ${own} AND c.status <> 'failed'
+           AND (${EDITS.map((name) => `c.tool LIKE '%${name}%'`).join(' OR ')}) ORDER BY c.seq`,
+      MOST_EDITS,
+      signal,
+    ),
+    server.sql(
+      `SELECT seq, data -> '$.content' FROM events WHERE session_id = ${own} AND type = 'message.added'
+         AND data ->> '$.role' = 'assistant' ORDER BY seq DESC LIMIT 1`,
+      1,
+      signal,
+    ),
+  ]);
+  const files: Work['files'] = new Map();
+  for (const [json] of edits.rows) {
+    const input = inputOf({ input: JSON.parse(String(json ?? 'null')) });
+    const [path, lines] = [pathOf(input), patchOf(input)];
+    if (!path || !lines) continue;
+    const name = s.working_directory && path.startsWith(`${s.working_directory}/`) ? path.slice(s.working_directory.length + 1) : path;
+    const [added, removed] = files.get(name) ?? [0, 0];
+    const number = (mark: string): number => lines.filter((line) => line.mark === mark).length;
+    files.set(name, [added + number('+'), removed + number('-')]);
+  }
+  const [row] = said.rows;
+  return { files, last: row ? { seq: Number(row[0]), text: textOf(JSON.parse(String(row[1] ?? 'null'))) } : null };
+}
+
+const linesText = (lines: [number, number] | undefined): string => (lines ? `+${lines[0]} −${lines[1]}` : 'not changed');
+
 async function both(server: Server, ids: [string, string], signal: AbortSignal) {
   const [diff, ...parts] = await Promise.all([
     server.diff(ids[0], ids[1], signal),
     ...ids.map((id) => Promise.all([server.turns(id), server.tools(id, 1), server.session(id)])),
   ]);
   const rows = objects<any>(diff.sessions!);
+  const work = await Promise.all(parts.map(([, , session]) => workOf(server, session, signal)));
   return {
     totals: ids.map((id) => rows.find((row) => row.session_id === id) ?? {}),
     tools: objects<any>(diff.tools!),
     calls: objects<any>(diff.first_difference!),
     sessions: parts.map(([, , session]) => session),
+    work,
+    files: [...new Set(work.flatMap((one) => [...one.files.keys()]))].sort(),
     pairs: align(turnsOf(parts[0]![0], parts[0]![1]), turnsOf(parts[1]![0], parts[1]![1])),
   };
 }
 
-/* Forks and parents of a session, and others of its directory. */
-async function others(server: Server, id: string): Promise<Session[]> {
+interface Other extends Session {
+  again?: boolean; /* an attempt at the same task */
+}
+
+const isSameTask = (a: Session, b: Session): boolean => !!a.title && a.title === b.title;
+
+/* Other attempts at the task of a session, its forks and parents, and others of its directory. */
+async function others(server: Server, id: string): Promise<Other[]> {
   const self = await server.session(id);
   const up = self.fork_session_id ?? self.parent_session_id;
-  const [below, beside, same] = await Promise.all([
+  const [attempts, below, beside, same] = await Promise.all([
+    self.title ? server.sessions({ q: self.title, limit: 50 }).then((page) => page.sessions) : [],
     server.children(id),
     up ? server.children(up) : [],
     server.sessions({ dir: self.working_directory ?? undefined, limit: 50 }).then((page) => page.sessions),
   ]);
   const above = up ? [await server.session(up).catch(() => null)] : [];
-  const list = [...above, ...below, ...beside, ...same].filter((s): s is Session => s !== null && s.session_id !== id);
-  return [...new Map(list.map((s) => [s.session_id, s])).values()];
+  const again = attempts.filter((s) => isSameTask(s, self)).map((s) => ({ ...s, again: true }));
+  const list: Other[] = [...again, ...above, ...below, ...beside, ...same].filter((s): s is Other => s !== null && s.session_id !== id);
+  return list.filter((s, i) => list.findIndex((one) => one.session_id === s.session_id) === i);
 }
 
 function Choose({ a }: { a: string }) {
@@ -171,8 +232,12 @@ function Choose({ a }: { a: string }) {
                 {s.title || s.session_id}
               </p>
               <p class="hit-facts">
+                {s.again && <span class="tag new">same task</span>}
                 <Agent name={s.agent_id} />
                 {s.model && <span>{s.model}</span>}
+                <Ago time={s.last_activity_at} />
+                {costText(s) !== '–' && <span>{costText(s)}</span>}
+                {!!s.failed_calls && <span>{format.count(s.failed_calls)} failed</span>}
                 {s.fork_session_id && <span>fork at {format.count(s.fork_seq)}</span>}
                 <span>{format.plural(s.events, 'event')}</span>
               </p>
@@ -202,20 +267,25 @@ function Two({ a, b, only }: { a: string; b: string; only: boolean }) {
       {value && (
         <>
           <div class="table-box" tabIndex={0}>
-            <table class="data">
+            <table class="data totals">
               <thead>
                 <tr>
-                  <th scope="col">both</th>
+                  <th scope="col">
+                    <span class="hidden-label">what</span>
+                  </th>
                   {value.sessions.map((s, n) => (
                     <th scope="col" dir="auto">
-                      {'AB'[n]}: <a href={link('s', s.session_id)}>{s.title || s.session_id}</a> {s.model}
+                      {'AB'[n]}: <a href={link('s', s.session_id)}>{s.title || s.session_id}</a>
                     </th>
                   ))}
                 </tr>
               </thead>
               <tbody>
-                {TOTALS.map(([name, of]) => {
-                  const [x, y] = value.totals.map(of);
+                {[
+                  ...FACTS.map(([name, of]) => [name, ...value.sessions.map(of)]),
+                  ...TOTALS.map(([name, of]) => [name, ...value.totals.map(of)]),
+                  ...value.files.map((file) => [file, ...value.work.map((one) => linesText(one.files.get(file)))]),
+                ].map(([name, x, y]) => {
                   return (
                     <tr class={x === y ? '' : 'row-changed'}>
                       <th scope="row">{name}</th>
@@ -227,6 +297,23 @@ function Two({ a, b, only }: { a: string; b: string; only: boolean }) {
               </tbody>
             </table>
           </div>
+          {value.work.some((one) => one.last) && (
+            <section>
+              <h2>How they ended</h2>
+              <ul class="hits">
+                {value.work.map(({ last }, n) => (
+                  <li class="hit">
+                    <a class="hit-link" href={link('s', [a, b][n], { see: last?.seq })}>
+                      <p class="hit-facts">{'AB'[n]}</p>
+                      <p class="hit-text" dir="auto">
+                        {last ? last.text.trim() || 'no text' : 'no answer'}
+                      </p>
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </section>
+          )}
           {value.calls.length > 0 && (
             <section>
               <h2>The first calls that differ</h2>

@@ -8,7 +8,7 @@ import type { Model } from './model';
 import { RANGES, times } from './range';
 import { link, replace, type Route } from './route';
 import { Select } from './sessions';
-import { outputOf } from './tool';
+import { gist, inputOf, outputOf } from './tool';
 import { Ago, Empty, Failure, useAnswer, useApp } from './ui';
 
 const KINDS: Record<string, string> = {
@@ -19,14 +19,20 @@ const KINDS: Record<string, string> = {
   line: 'line of the log',
 };
 
-/* The first line of a text that has words; a code or a heading before it says nothing of its own. */
-const firstLine = (text: string): string =>
-  text
+/* An error with its message, as compilers, tests and languages write it. */
+const TELLING = /^E {2,}\S|(^|[\s[(.])(\w*(error|exception)( \w+)?|fatal|panic|fail(ed|ure)?)(\[\w+\])?:.*\w|\bpanicked at\b|\bfailed \(/i;
+
+/* The line of a text that names the error, else its first one with words, without the code or the heading before it. */
+export function tellingLine(text: string): string {
+  const lines = text
     .replace(/<\/?[\w-]+>/g, ' ')
     .split('\n')
     .map((line) => line.trim())
-    .find((line) => /\p{L}{2}/u.test(line) && !/^(exit code \d+|error:?|<\w+>|traceback.*:)$/i.test(line)) ??
-  text.trim().split('\n')[0]!.replace(/^[{}[\]\s]*$/, '');
+    .filter((line) => /\p{L}{2}/u.test(line) && !/^(exit code \d+|error:?|<\w+>|traceback.*:)$/i.test(line));
+  return (
+    lines.find((line) => TELLING.test(line)) ?? lines[0] ?? text.trim().split('\n')[0]!.replace(/^[{}[\]\s]*$/, '')
+  );
+}
 
 const textOf = (data: any): string =>
   data?.error !== undefined && data.output === undefined
@@ -55,14 +61,17 @@ export function FailuresPanel({ model, at, see }: { model: Model; at: number; se
         {(whole ? known : known.slice(0, SHOWN)).map((seq) => {
           const event = model.event(seq);
           const call = model.callOfResult.get(seq) ?? model.callAt.get(seq);
+          const command = call && gist(inputOf(model.event(call.seq)?.data));
           return (
             <li>
               <button onClick={() => see(seq)} title="Show it">
                 <span class="failure-text" dir="auto">
-                  {event ? firstLine(textOf(event.data)).slice(0, 300) || 'no message' : '…'}
+                  {event ? tellingLine(textOf(event.data)).slice(0, 300) || 'no message' : '…'}
                 </span>
                 <span class="dim">
-                  {call?.tool || KINDS[model.typeAt(model.index(seq))]} · {format.clock(model.timeOf(seq))}
+                  {call?.tool || KINDS[model.typeAt(model.index(seq))]} {command && <code>{command}</code>}
+                  {' · '}
+                  {format.clock(model.timeOf(seq))}
                 </span>
               </button>
             </li>
@@ -81,15 +90,23 @@ export function FailuresPanel({ model, at, see }: { model: Model; at: number; se
 
 const MOST = 2000;
 
-/* The last failures of all sessions. */
+const OUTPUT_MAX = 1200;
+const INPUT_MAX = 4000;
+
+/* The last failures of all sessions, with the input of the call. Codex puts the output of a command in JSON. */
 const sqlOf = ({ since = '', until = '9999' }: ReturnType<typeof times>): string => {
   return `SELECT e.session_id, e.seq, coalesce(f.tool, f.what) AS what, e.timestamp AS time,
   coalesce(s.title, e.session_id) AS title,
-  substr(coalesce(e.data ->> '$.output[0].text', e.data ->> '$.output', e.data ->> '$.error.message',
-    e.data ->> '$.error', e.data ->> '$.reason'), 1, 600) AS text
+  substr(coalesce(e.data ->> '$.output[0].text',
+    CASE WHEN json_valid(e.data ->> '$.output') THEN e.data ->> '$.output' ->> '$.output' END,
+    e.data ->> '$.output', e.data ->> '$.error.message', e.data ->> '$.error', e.data ->> '$.reason'), 1, ${OUTPUT_MAX})
+    AS text,
+  CASE WHEN length(i.data ->> '$.input') < ${INPUT_MAX} THEN i.data -> '$.input' END AS input
 FROM (SELECT * FROM failures WHERE timestamp >= '${since}' AND timestamp < '${until}' ORDER BY timestamp DESC LIMIT ${MOST}) f
 JOIN events e ON e.session_id = f.session_id AND e.seq = f.seq
 LEFT JOIN sessions s ON s.id = e.session_id
+LEFT JOIN tool_calls c ON c.session_id = e.session_id AND c.call_id = e.data ->> '$.call_id'
+LEFT JOIN events i ON i.session_id = c.session_id AND i.seq = c.seq
 ORDER BY e.timestamp DESC`;
 };
 
@@ -100,7 +117,11 @@ interface Failed {
   time: string;
   title: string;
   text: string | null;
+  input: string | null; /* of the call, as JSON */
 }
+
+const commandOf = (one: Failed): string =>
+  one.input === null ? '' : gist(inputOf({ input: JSON.parse(one.input) }));
 
 interface Group {
   what: string;
@@ -113,7 +134,7 @@ interface Group {
 export function grouped(list: Failed[]): Group[] {
   const groups = new Map<string, Group>();
   for (const one of list) {
-    const text = firstLine(format.plain(one.text ?? '')).slice(0, 300);
+    const text = tellingLine(format.plain(one.text ?? '')).slice(0, 300);
     const key = `${one.what} ${text.replace(/[0-9a-f]{7,}|\d+|'[^']*'|"[^"]*"|\/[\w./-]+/gi, '#')}`;
     const group = groups.get(key);
     if (group) group.list.push(one);
@@ -141,7 +162,7 @@ function GroupRow({ group }: { group: Group }) {
       <ul>
         {shown.map((one) => (
           <li>
-            <a href={link('s', one.session_id, { see: one.seq })}>{one.title}</a>{' '}
+            <a href={link('s', one.session_id, { see: one.seq })}>{one.title}</a> <code>{commandOf(one)}</code>{' '}
             <span class="dim">
               event {format.count(one.seq)}, <Ago time={one.time} />
             </span>

@@ -230,6 +230,7 @@ export class Model {
   usageSeq: number[] = [];
   children: Session[] = [];
   ready = false;
+  counted = false; /* turns and usage were read, too */
   failed: string | null = null;
   version = 0;
   /* Counts changes of the outline, calls and turns; fetched bodies do not count. */
@@ -358,6 +359,7 @@ export class Model {
       this.failed = (e as Error).message;
     }
     this.ready = true;
+    this.counted = true;
     const waiting = this.waiting.sort((a, b) => a.seq - b.seq);
     this.waiting = [];
     for (const event of waiting) {

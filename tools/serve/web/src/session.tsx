@@ -424,11 +424,11 @@ function Overview({
   const belowTokens = sum((x) => x.tokens);
   const belowCost = sum((x) => x.cost);
   const facts: [string, string, string?][] = [
-    ['turns', format.count(turns.length)],
+    ['turns', model.counted ? format.count(turns.length) : '…'],
     ['tool calls', `${format.count(calls.length)}${failed ? ` (${format.count(failed)} failed)` : ''}`],
     [
       'tokens',
-      format.tokens(used.tokens),
+      model.counted ? format.tokens(used.tokens) : '…',
       belowTokens ? `with sub-agents ${format.tokens(used.tokens + belowTokens)}` : undefined,
     ],
     [
@@ -439,7 +439,7 @@ function Overview({
         : undefined,
     ],
     ['length', s.time_from || !(length > 0) ? '–' : format.duration(length)],
-    ['first answer after', first.length ? format.duration(first.reduce((a, b) => a + b, 0) / first.length) : '–'],
+    ['first answer after', first.length ? format.duration(first.reduce((a, b) => a + b, 0) / first.length) : model.counted ? '–' : '…'],
   ];
   return (
     <div class="overview">

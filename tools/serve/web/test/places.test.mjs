@@ -464,18 +464,18 @@ test('what failed is marked in the list, listed in the session, and grouped over
       { type: 'session.created', data: { title: `Fails ${port}` } },
       { type: 'turn.started', data: { turn_id: 't' } },
       call('c', 'Bash', { command: 'serve' }),
-      result('c', [{ type: 'text', text: `Exit code 1\nport ${port} is in use` }], false),
+      result('c', [{ type: 'text', text: `Exit code 1\n== begin ==\nError: port ${port} is in use\n1 failed` }], false),
       { type: 'turn.failed', data: { turn_id: 't', error: { type: 'overloaded', message: 'Overloaded again' } } },
     ]);
   const page = await open(context, server, 'failures');
   const group = page.locator('.failed-group', { hasText: 'is in use' });
   await group.waitFor();
-  assert.match(await group.innerText(), /^2× port (8080|9090) is in use\s+Bash\s+2 sessions/);
+  assert.match(await group.innerText(), /^2× Error: port (8080|9090) is in use\s+Bash\s+2 sessions\s+Fails \d+\s+serve/);
   await page.waitForSelector('.failed-group >> text=4× line');
   await page.locator('.failed-group', { hasText: 'Overloaded again' }).locator('a', { hasText: 'Fails 8080' }).click();
   await page.waitForSelector('.item.flash[data-seq="5"]');
   await page.keyboard.press('5');
-  assert.match(await page.locator('.failures').innerText(), /port 8080 is in use\s+Bash .*\s+overloaded Overloaded again\s+turn /);
+  assert.match(await page.locator('.failures').innerText(), /port 8080 is in use\s+Bash serve .*\s+overloaded Overloaded again\s+turn /);
   await page.locator('.failures button').first().click();
   await page.waitForSelector('.item.flash[data-seq="3"]'); /* the call, which shows its result */
   await page.goto(`${server.url}/#/`);
@@ -880,22 +880,30 @@ test('two sessions are compared turn by turn, also a session with its fork', asy
     ...tools.flatMap((tool, i) => [call(`c${n}${i}`, tool, { command: `${tool} ${n}` }), result(`c${n}${i}`, 'x', !failed)]),
     { type: 'turn.completed', data: { turn_id: `t${n}` } },
   ];
-  const begin = (title) => ({ type: 'session.created', data: { title, working_directory: '/compared' } });
+  const begin = (title, agent_id) => ({ type: 'session.created', data: { title, agent_id, working_directory: '/compared' } });
+  const edit = [
+    call('e', 'Edit', { file_path: '/compared/a.c', old_string: 'x\n', new_string: 'y\nz\n' }),
+    result('e', 'done', true),
+    say('assistant', 'I changed a.c.'),
+  ];
   const first = turn(1, 'Look at it', ['Read']);
-  store.append('cmp-a', [begin('Attempt A'), ...first, ...turn(2, 'Mend it', ['Bash']), ...turn(3, 'Test it', ['Bash'])]);
+  store.append('cmp-a', [begin('Attempt', 'ant'), ...first, ...turn(2, 'Mend it', ['Bash']), ...turn(3, 'Test it', ['Bash'])]);
   store.append('cmp-b', [
-    begin('Attempt B'),
+    begin('Attempt', 'bee'),
     ...first,
     ...turn(2, 'Think first', []),
     ...turn(3, 'Mend it', ['Bash'], true),
     ...turn(4, 'Test it', ['Bash']),
+    ...edit,
   ]);
+  store.append('cmp-c', [begin('Something else', 'ant')]);
   const page = await session('cmp-a');
   await page.click('.session-buttons >> text=Compare');
   await page.waitForSelector('h1 >> text=Compare with which session?');
-  await page.click('.hit-link >> text=Attempt B');
+  await page.waitForSelector('.hit >> nth=0 >> text=same task');
+  await page.click('.hit-link >> nth=0');
   await page.waitForSelector('.compare .turns');
-  assert.equal(await page.locator('.compare h2', { hasText: 'Turns' }).innerText(), 'Turns 2 of 4 differ');
+  assert.equal(await page.locator('.compare h2', { hasText: 'Turns' }).innerText(), 'Turns 3 of 4 differ');
   const rows = (await page.locator('.compare .turns tbody').allInnerTexts()).map((text) => text.replace(/\s+/g, ' ').replace(/ \d+ ms/g, '').trim());
   assert.match(rows[0], /^Look at it Read/);
   assert.match(rows[1], /^no such turn Think first no calls/);
@@ -904,9 +912,12 @@ test('two sessions are compared turn by turn, also a session with its fork', asy
   const cells = await page.locator('.compare .data >> nth=0').innerText();
   assert.match(cells, /turns\s+3\s+4\s/);
   assert.match(cells, /failed\s+0\s+1\s/);
+  assert.match(cells, /agent\s+ant\s+bee\s/);
+  assert.match(cells, /a\.c\s+not changed\s+\+2 −1/);
+  assert.match(await page.locator('.compare section', { hasText: 'How they ended' }).innerText(), /A\s[^]*B\s+I changed a\.c\./);
   assert.match(await page.locator('.compare section', { hasText: 'The first calls that differ' }).innerText(), /call 2, Bash\s+Bash 2[^]*call 2, Bash\s+Bash 3/);
   await page.click('text=Only what differs');
-  await page.waitForFunction(() => document.querySelectorAll('.compare .turns tbody').length === 2);
+  await page.waitForFunction(() => document.querySelectorAll('.compare .turns tbody').length === 3);
   assert.match(page.url(), /only=1/);
   await page.locator('.compare .turns a', { hasText: '1 failed' }).click();
   await page.waitForSelector('.item.flash[data-seq]');
