@@ -29,6 +29,27 @@ static void ck_says_not(const char *part)
     ck_assert_msg(strstr(cli.out, part) == NULL, "%s", cli.out);
 }
 
+START_TEST(a_found_note_names_its_session_and_no_list_shows_its_own)
+{
+    static const char ask[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"
+        "\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n"
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"list\"}}\n";
+    init();
+    CLI(&cli, NULL, "note", "name", "sess_1", "the login bug");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "search", "login", "bug");
+    ck_says("sess_1  (note)");
+    ck_says("a title");
+    ck_says_not("notes_");
+    CLI(&cli, NULL, "search", "login", "--events", "--json");
+    ck_says("\"session_id\":\"notes_sess_1\",\"about\":\"sess_1\"");
+    CLI(&cli, ask, "mcp");
+    ck_says("sess_1");
+    ck_says_not("notes_sess_1");
+}
+END_TEST
+
 START_TEST(a_note_on_an_event_has_its_id_and_the_hash_of_its_line)
 {
     init();
@@ -66,6 +87,7 @@ Suite *suite_note(void)
 {
     Suite *suite = suite_create("note");
     TCase *noted = suite_case(suite, "noted", cli_setup, cli_teardown);
+    tcase_add_test(noted, a_found_note_names_its_session_and_no_list_shows_its_own);
     tcase_add_test(noted, a_note_on_an_event_has_its_id_and_the_hash_of_its_line);
     return suite;
 }

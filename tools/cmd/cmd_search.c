@@ -8,6 +8,7 @@
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
+#include "tools/cli/subject.h"
 #include "tools/cli/width.h"
 #include "tools/show/conversation.h"
 #include "tools/show/event_out.h"
@@ -34,6 +35,7 @@ struct search {
     annal_search_options options;
     annal_slice *words, *types;
     bool of_events;            /* whether events are listed, not sessions */
+    bool has_notes;            /* whether the pack annotations is enabled */
     struct session_ids chosen; /* sessions of --session, --agent, --model, --project, --status */
     /* sessions of the working directory, which weigh more */
     struct session_list here;
@@ -121,11 +123,21 @@ static int note_session(void *arg, const annal_row *row)
     return 0;
 }
 
+/* Return the session that the notes in this session are about; the session itself if it has no
+ * notes. */
+static annal_slice about(const struct search *search, annal_slice session)
+{
+    size_t skip = strlen(SUBJECT_PREFIX);
+    return search->has_notes && session.len > skip && annal__slice_begins(session, SUBJECT_PREFIX)
+               ? (annal_slice){session.ptr + skip, session.len - skip}
+               : session;
+}
+
 /* Find the agent and the title of a hit's session. Return false if both are empty, or if the hit
  * before is in the same session. */
 static bool learn_session(struct search *search, annal_slice session)
 {
-    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = about(search, session)};
     if (search->hits > 1 && annal__slice_is(session, search->session))
         return false;
     snprintf(search->session, sizeof search->session, "%.*s", ANNAL_FMT(session));
@@ -181,11 +193,14 @@ static void find_taken_back(struct search *search, const annal_search_hit *hit, 
         out, NULL);
 }
 
-static void print_id(annal_slice session)
+static void print_id(const struct search *search, annal_slice session)
 {
+    annal_slice subject = about(search, session);
     out_style("1");
-    out_plain(out_columns() > 0 ? session_begin(session) : session);
+    out_plain(out_columns() > 0 ? session_begin(subject) : subject);
     out_style("0");
+    if (subject.len < session.len)
+        fputs("  (note)", stdout);
 }
 
 /* Print where a hit is, and its words. with_session: it is not below the line of its session. */
@@ -194,7 +209,7 @@ static void print_hit(struct search *search, const annal_search_hit *hit, bool w
     struct buf taken = {0};
     bool is_other = with_session && learn_session(search, hit->session);
     if (with_session)
-        print_id(hit->session);
+        print_id(search, hit->session);
     printf("  seq %" PRIu64 "  ", hit->seq);
     out_shown_time(hit->ts_us);
     fputs("  ", stdout);
@@ -220,6 +235,10 @@ static void print_session_json(struct search *search, annal_slice session)
     (void)learn_session(search, session);
     fputs("\"session_id\":", stdout);
     out_json_string(session);
+    if (about(search, session).len < session.len) {
+        fputs(",\"about\":", stdout);
+        out_json_string(about(search, session));
+    }
     fputs(",\"agent_id\":", stdout);
     out_json_string(annal__buf_slice(&search->agent));
     fputs(",\"title\":", stdout);
@@ -333,7 +352,7 @@ static void print_found(struct search *search, const annal_search_session *found
     bool is_known = learn_session(search, found->session);
     annal_slice directory = annal__buf_slice(&search->directory);
     const char *slash = directory.len == 0 ? NULL : memrchr(directory.ptr, '/', directory.len);
-    print_id(found->session);
+    print_id(search, found->session);
     fputs("  ", stdout);
     out_shown_time(found->last_us);
     if (slash != NULL && slash + 1 < directory.ptr + directory.len) {
@@ -575,6 +594,8 @@ static int run(const struct args *args)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !keeps)
         exit_status = session_ids_restrict(&search.chosen, search.index, args, &search.options);
+    if (exit_status == 0 && !keeps)
+        search.has_notes = session_has_marks(search.index);
     if (exit_status == 0 && !keeps && !search.of_events)
         prefer_here(&search);
     if (exit_status == 0)

@@ -229,12 +229,13 @@ static int take_number(void *arg, const annal_row *row)
 #define FITTING                                                                                    \
     SESSION_JOINED " WHERE" BY_AGENT " AND" BY_MODEL " AND" BY_PROJECT " AND" BY_TIME              \
                    " AND" BY_TITLE " AND" NOT_ASKING " AND (?8 IS NULL OR s.status = ?8)"
+#define LISTED FITTING " AND" SESSION_OWN("s")
 #define ACTIVE SESSION_ACTIVE("s")
 
 /* A page of sessions, ?9 rows from ?10 on: facts, title, id, time of the last event, number of all
- * sessions. */
+ * sessions. Format argument: session_marks(). */
 static const char list_sql[] =
-    "WITH page AS MATERIALIZED (SELECT s.id, count(*) OVER () AS total" FITTING
+    "WITH %s, page AS MATERIALIZED (SELECT s.id, count(*) OVER () AS total" LISTED
     " ORDER BY iif(s.time_from IS '" SESSION_GUESSED "', '', " ACTIVE ") DESC, s.id"
     " LIMIT ?9 OFFSET ?10)"
     " SELECT s.id || '  ' || substr(s.last_activity_at, 1, 16) || 'Z  ' || s.agent_id || ' ' ||"
@@ -245,6 +246,21 @@ static const char list_sql[] =
     " FROM page CROSS JOIN sessions s ON s.id = page.id" SESSION_PARENTS;
 
 enum { FILTERS = 8 };
+
+static annal_status list_sessions(struct mcp *mcp, const annal_value params[FILTERS + 2],
+                                  annal_lag *out_lag, annal_row_fn fn, void *arg, annal_error *err)
+{
+    struct buf sql = {0};
+    annal_status status = annal__buf_printf(&sql, list_sql, session_marks(mcp->index));
+    status = status < 0
+                 ? annal__fail(err, status, "list the sessions: out of memory")
+                 : annal_sql(mcp->index, annal__buf_slice(&sql),
+                             &(annal_sql_options){
+                                 .params = params, .param_count = FILTERS + 2, .out_lag = out_lag},
+                             fn, arg, err);
+    annal__buf_done(&sql);
+    return status;
+}
 
 static void read_filters(struct mcp_call *call, annal_value params[FILTERS], const char *title,
                          char bounds[2][ANNAL_TIME_BYTES], const struct time_range *range)
@@ -314,10 +330,7 @@ static annal_status call_list(struct mcp_call *call)
     params[FILTERS] = integer_value((int64_t)number_of(call, "limit", LIST_USUAL));
     params[FILTERS + 1] = integer_value((int64_t)offset);
     mcp_text_put(call->text, QUOTED);
-    annal_status status = annal_sql(
-        call->mcp->index, ANNAL_SLICE(list_sql),
-        &(annal_sql_options){.params = params, .param_count = FILTERS + 2, .out_lag = &lag},
-        put_listed, &list, &call->err);
+    annal_status status = list_sessions(call->mcp, params, &lag, put_listed, &list, &call->err);
     put_left_out(call, params[6].bytes.ptr, &lag);
     if (list.count == 0)
         mcp_text_put(call->text,
@@ -664,10 +677,7 @@ annal_status mcp_call_resources(struct mcp *mcp, uint64_t from, struct mcp_text 
     const annal_value params[FILTERS + 2] = {[FILTERS] = integer_value(PAGE + 1),
                                              [FILTERS + 1] = integer_value((int64_t)from)};
     struct resources resources = {.out = out};
-    annal_status status =
-        annal_sql(mcp->index, ANNAL_SLICE(list_sql),
-                  &(annal_sql_options){.params = params, .param_count = FILTERS + 2}, put_resource,
-                  &resources, err);
+    annal_status status = list_sessions(mcp, params, NULL, put_resource, &resources, err);
     *out_next = resources.count > PAGE ? from + PAGE : 0;
     return status;
 }
