@@ -168,6 +168,8 @@ annal_status filler_new(annal_store *store, annal_index *index, struct filler **
     if (status < 0)
         return status;
     (void)run_round(filler, FIRST_MS);
+    /* a second round begins to watch the journals, before the first request */
+    filler->woken = true;
     filler->has_thread = annal__thread_start(&filler->thread, run, filler) == 0;
     return filler->has_thread ? ANNAL_OK
                               : annal__fail(err, ANNAL_ERR_NOMEM, "serve: cannot start threads");
