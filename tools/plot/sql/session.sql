@@ -19,7 +19,9 @@ found AS (
     UNION ALL
     SELECT 'event', '', at, at, 0, 0, 1
     FROM (SELECT x.timestamp AS at FROM parts p CROSS JOIN event_index x
-          WHERE x.session_id = p.id AND x.seq BETWEEN p.from_seq AND p.to_seq) JOIN whole WHERE at BETWEEN begins AND ends),
+          WHERE x.session_id = p.id AND x.seq BETWEEN p.from_seq AND p.to_seq) JOIN whole
+    WHERE at BETWEEN begins AND ends
+      AND NOT EXISTS (SELECT 1 FROM spans s, whole w WHERE kind = 'turn' AND s.begins <= w.ends AND coalesce(s.ends, w.ends) >= w.begins)),
 slotted AS (
     SELECT f.*,
            a.first + min(a.slots - 1, coalesce((plot_us(f.begins) - plot_us(a.begins)) * a.slots / nullif(a.us, 0), 0)) AS at,
@@ -35,8 +37,7 @@ bars AS (
     FROM slotted s LEFT JOIN lanes l ON l.kind = s.kind AND l.name = s.name GROUP BY 1, at),
 summed AS (
     SELECT *, row_number() OVER (PARTITION BY lane ORDER BY at) = 1 AS is_first, sum(count) OVER own AS sum_count,
-           sum(failed) OVER own AS sum_failed, sum(amount) OVER own AS sum_amount, max(amount) OVER own AS most,
-           max(kind = 'turn') OVER () AS has_turns
+           sum(failed) OVER own AS sum_failed, sum(amount) OVER own AS sum_amount, max(amount) OVER own AS most
     FROM bars WINDOW own AS (PARTITION BY lane)),
 cuts AS MATERIALIZED (
     SELECT a.first + a.slots AS at, b.first - 1 AS until, a.ends AS begins, b.begins AS ends
@@ -62,7 +63,7 @@ SELECT kind, text, more, high, low, mark, at, until, value, part FROM (
            CASE WHEN failed > 0 AND (?7 = 0 OR failed_until >= until) THEN 'failed' WHEN kind = 'call' AND open = count THEN 'open' END,
            at, until, iif(kind IN ('event', 'tokens'), iif(is_bar, amount, most), NULL), iif(is_bar, failed_until, 0)
     FROM summed CROSS JOIN (SELECT 0 AS is_bar UNION ALL SELECT 1)
-    WHERE (is_bar OR is_first) AND (kind <> 'event' OR NOT has_turns)
+    WHERE is_bar OR is_first
     UNION ALL
     SELECT 50, 1, 'lane', 'pauses', format('%,d, %s', count(*), plot_span(sum(plot_us(ends) - plot_us(begins)))), NULL, NULL, NULL, NULL,
            NULL, NULL, 0
