@@ -216,7 +216,7 @@ START_TEST(prune_names_the_sessions_that_messages_of_a_team_keep)
 }
 END_TEST
 
-/* In a full run, indexing the new events takes longer than a command waits for others. */
+/* Indexing the new events takes longer than a command waits for others. */
 START_TEST(prune_updates_the_tables_before_it_deletes_journals)
 {
     const int MESSAGES = (int)full_or(8000, 3000);
