@@ -162,7 +162,8 @@ function GroupRow({ group }: { group: Group }) {
       <ul>
         {shown.map((one) => (
           <li>
-            <a href={link('s', one.session_id, { see: one.seq })}>{one.title}</a> <code>{commandOf(one)}</code>{' '}
+            <a href={link('s', one.session_id, { see: one.seq })}>{one.title}</a>{' '}
+            {commandOf(one) && <code>{commandOf(one)}</code>}{' '}
             <span class="dim">
               event {format.count(one.seq)}, <Ago time={one.time} />
             </span>

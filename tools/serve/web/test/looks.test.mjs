@@ -65,6 +65,10 @@ for (const viewport of SIZES)
       const widest = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, innerWidth));
       const wide = widest - viewport.width;
       assert.ok(wide <= 0, `${hash}: ${wide} pixels too wide`);
+      const cut = await page.evaluate(() =>
+        [...document.querySelectorAll('.search-page, .table-box:has(.totals)')].find((box) => box.scrollWidth > box.clientWidth)?.className,
+      );
+      assert.equal(cut, undefined, `${hash}: a part is cut off`);
       quiet(page);
     }
     await own.close();
