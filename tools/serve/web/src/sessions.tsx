@@ -7,7 +7,7 @@ import { ImportProgress, NoSessions, useImport, Watching } from './found';
 import { FRESH_MS, inOrder, isComputed } from './model';
 import { Star, Tags, tagsOf, titleOf } from './notes';
 import { RANGES, times } from './range';
-import { go, keepView, keptView, link, replace, type Route } from './route';
+import { go, keepView, keptView, link, parse, replace, type Route } from './route';
 import { Agent, Ago, Empty, Failure, Icon, LogMark, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
 import { useVirtual } from './virtual';
 
@@ -453,6 +453,7 @@ export function Sessions({ route }: { route: Route }) {
 
   /* The place in the list, for Back, a reload and Esc. */
   const keep = () => {
+    if (parse(location.hash).page !== '') return; /* a key has opened a session since the last drawing */
     const view: ListView = { top: scroller.current?.scrollTop ?? 0, chosen: chosenId, open: [...open] };
     keepView(view);
     sessionStorage.setItem(LAST, JSON.stringify({ hash: location.hash || '#/', view }));
