@@ -51,7 +51,7 @@ uses tools/manual tools/cli
 uses tools/plot tools/cli tools/show
 uses tools/source tools/cli
 uses tools/import tools/cli tools/show tools/source
-uses tools/export tools/cli tools/show tools/source
+uses tools/export tools/cli tools/show tools/source tools/otlp
 uses tools/verbs tools/cli tools/show
 uses tools/report tools/cli tools/show tools/plot tools/export tools/import tools/source
 uses tools/append tools/cli

@@ -2,12 +2,14 @@
 #include "tools/export/html.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/base64.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
+#include "tools/otlp/gzip.h"
 #include "tools/show/event_out.h"
 #include "tools/show/session_rows.h"
 #include "tools/show/timeline_rows.h"
@@ -20,8 +22,9 @@
 
 extern const char annal__sql_html_below[]; /* below.sql */
 
-#define BLOCK_BYTES ((size_t)1 << 20)
-#define MARK        "<!--annal:data-->\n"
+#define BLOCK_BYTES  ((size_t)1 << 20)
+#define PACKED_BYTES ((size_t)16 << 10) /* a smaller block is not compressed */
+#define MARK         "<!--annal:data-->\n"
 
 struct html {
     annal_store *store;
@@ -238,6 +241,39 @@ static annal_status collect(struct html *html, uint64_t *out_from, uint64_t *out
     return ANNAL_OK;
 }
 
+/* Compress html->text to packed. Returns false if it is small, or zlib is missing. */
+static bool pack(const struct html *html, struct buf *packed)
+{
+#ifdef ANNAL_GZIP
+    return html->text.len >= PACKED_BYTES &&
+           gzip_deflate(annal__buf_slice(&html->text), packed, NULL) >= 0;
+#else
+    (void)html;
+    (void)packed;
+    return false;
+#endif
+}
+
+/* Append html->text as an element with the events from to to, and empty it. */
+static annal_status put_block(struct html *html, uint64_t from, uint64_t to, struct buf *out)
+{
+    struct buf packed = {0};
+    bool is_packed = pack(html, &packed);
+    annal_status status = annal__buf_printf(
+        out,
+        "<script type=\"application/x-ndjson\" data-session=\"%.*s\""
+        " data-from=\"%" PRIu64 "\" data-to=\"%" PRIu64 "\"%s>\n",
+        ANNAL_FMT(current(html)), from, to, is_packed ? " data-packed=\"1\"" : "");
+    if (status >= 0 && is_packed) {
+        annal__buf_clear(&html->text);
+        status = annal__base64_put(out, annal__buf_slice(&packed));
+    } else if (status >= 0) {
+        status = flush(html, out);
+    }
+    annal__buf_done(&packed);
+    return status < 0 ? status : annal__buf_printf(out, "</script>\n");
+}
+
 static annal_status put_events(struct html *html, struct buf *out, annal_error *err)
 {
     uint64_t from = 0, to = 0;
@@ -245,16 +281,8 @@ static annal_status put_events(struct html *html, struct buf *out, annal_error *
     annal_status how = status < 0 ? status : collect(html, &from, &to, err);
     if (how < 0)
         return how;
-    if (html->text.len > 0) {
-        status = annal__buf_printf(out,
-                                   "<script type=\"application/x-ndjson\" data-session=\"%.*s\""
-                                   " data-from=\"%" PRIu64 "\" data-to=\"%" PRIu64 "\">\n",
-                                   ANNAL_FMT(current(html)), from, to);
-        if (status >= 0)
-            status = flush(html, out);
-        if (status >= 0)
-            status = annal__buf_printf(out, "</script>\n");
-    }
+    if (html->text.len > 0)
+        status = put_block(html, from, to, out);
     if (status < 0 || how != ANNAL_END)
         return status;
     annal_query_close(html->query);

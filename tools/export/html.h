@@ -6,7 +6,8 @@
  *
  * (1) The element #annal-head contains for each session the answers of the routes session, outline,
  *     tools, turns and usage.
- * (2) The events follow in order, in elements of about 1 MiB, each event as a line of JSON.
+ * (2) The events follow in order, in elements of about 1 MiB, each event as a line of JSON. An
+ *     element of more than 16 KiB is gzip in base64, if zlib is present.
  * (3) Every < in JSON is written as \u003c, so that no text of an event can end its element.
  */
 #ifndef TOOLS_EXPORT_HTML_H

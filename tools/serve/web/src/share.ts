@@ -4,7 +4,7 @@
  * file of 100 MB opens as fast as a small one.
  *
  * (1) #annal-head contains, for each session, the answers of the routes session, outline, tools, turns and usage.
- * (2) The events are in blocks of about 1 MiB, one line of JSON per event.
+ * (2) The events are in blocks of about 1 MiB, one line of JSON per event; a large block is gzip in base64.
  * (3) The state at a moment is computed here from (1): the tables sessions, turns, tool_calls and usage.
  */
 import {
@@ -37,6 +37,13 @@ interface Head {
 
 const KEPT = 24; /* blocks */
 
+/* The text of an element, which may be compressed. */
+async function textOf(element: HTMLScriptElement): Promise<string> {
+  if (!element.dataset.packed) return element.text;
+  const bytes = Uint8Array.from(atob(element.text), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
+}
+
 const EMPTY: Table = { columns: [], rows: [] };
 
 export class SharedFile implements Source {
@@ -44,7 +51,7 @@ export class SharedFile implements Source {
   readonly root: string;
   private members: Map<string, Member>;
   private blocks = new Map<string, HTMLScriptElement[]>();
-  private parsed = new Map<HTMLScriptElement, Event[]>();
+  private parsed = new Map<HTMLScriptElement, Promise<Event[]>>();
 
   constructor(head: Head, elements: Iterable<HTMLScriptElement>) {
     this.root = head.root;
@@ -92,13 +99,15 @@ export class SharedFile implements Source {
     return from > 1 ? EMPTY : (await this.member(id)).usage;
   }
 
-  private block(element: HTMLScriptElement): Event[] {
+  private block(element: HTMLScriptElement): Promise<Event[]> {
     let events = this.parsed.get(element);
     if (!events) {
-      events = element.text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line) as Event);
+      events = textOf(element).then((text) =>
+        text
+          .split('\n')
+          .filter(Boolean)
+          .map((line) => JSON.parse(line) as Event),
+      );
       this.parsed.set(element, events);
       for (const old of this.parsed.keys()) {
         if (this.parsed.size <= KEPT) break;
@@ -112,7 +121,8 @@ export class SharedFile implements Source {
     const wanted = (this.blocks.get(id) ?? []).filter(
       (element) => Number(element.dataset.to) >= from && Number(element.dataset.from) <= to,
     );
-    return wanted.flatMap((element) => this.block(element)).filter((event) => event.seq >= from && event.seq <= to);
+    const events = await Promise.all(wanted.map((element) => this.block(element)));
+    return events.flat().filter((event) => event.seq >= from && event.seq <= to);
   }
 
   async noted(): Promise<{ things: Noted[]; last: Noted | null }> {

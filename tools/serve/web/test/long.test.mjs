@@ -227,7 +227,7 @@ test('play at 100 times goes to the end of a long session', async () => {
   await page.close();
 });
 
-test('a shared file of 100 MB', async () => {
+test('a shared file of 100 MB of events', async () => {
   const words = 'What the tide table says of this harbour, line by line. ';
   const events = Array.from({ length: 20_000 }, (_, n) => ({
     type: 'message.added',
@@ -236,13 +236,13 @@ test('a shared file of 100 MB', async () => {
   store.append('wide', events);
   const file = path.join(store.directory, 'wide.html');
   store.run('export', 'wide', '--format', 'html', '--to', file);
-  assert.ok(statSync(file).size > 100e6, `${statSync(file).size} bytes`);
+  assert.ok(statSync(file).size < 100e6 / 3, `${statSync(file).size} bytes`);
   const own = await browser.newContext();
   const page = await own.newPage();
   const began = Date.now();
   await page.goto(pathToFileURL(file).href, { waitUntil: 'commit' });
   await page.waitForSelector('.item .said', { timeout: 60_000 });
-  took('a shared file of 100 MB opens', Date.now() - began, 4000);
+  took('a shared file of 100 MB of events opens', Date.now() - began, 4000);
   await page.keyboard.press('G');
   await page.waitForSelector('text=Message 19999.');
   await own.close();

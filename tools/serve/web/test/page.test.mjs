@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page as people use it. A run takes less than half a minute. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -525,6 +526,7 @@ test('a shared file opens without the server', async () => {
   ]);
   const file = path.join(store.directory, 'shared.html');
   await download.saveAs(file);
+  assert.match(readFileSync(file, 'utf8'), / data-packed="1">\nH4sI/); /* an element of events as gzip in base64 */
   await page.close();
   const own = await newContext();
   await own.route(/^http/, (route) => route.abort());
