@@ -480,7 +480,7 @@ test('what failed is marked in the list, listed in the session, and grouped over
   await page.waitForSelector('.item.flash[data-seq="3"]'); /* the call, which shows its result */
   await page.goto(`${server.url}/#/`);
   await page.locator('.filters >> text=Something failed').click();
-  await page.waitForFunction(() => document.querySelector('.list-head .total')?.innerText === '3');
+  await page.waitForFunction(() => document.querySelector('.list-head .total')?.innerText === '4');
   assert.match(page.url(), /failed=1/);
   const row = page.locator('.row', { hasText: 'Fails 9090' });
   assert.equal(await row.locator('.tag.bad').innerText(), '2 failed');
