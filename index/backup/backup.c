@@ -2,11 +2,11 @@
 /*
  * Backup: everything in a store that cannot be rebuilt.
  *
- * (1) A backup contains events/ (the journals), artifacts/, cursors/ (copied first, so that no
- *     cursor points after the end of a copied journal), sources/ (rule 9), and from packs/ the list
- *     of enabled packs and the user's packs. It does not contain the index, the snapshots and the
- *     tables of packs, which are built from these files; the commit logs, whose events are all in
- *     the journals before the backup continues (rule 4); and locks/.
+ * (1) A backup contains events/ (the journals), artifacts/, cursors/ (copied before the sessions
+ *     are listed, so that every event before a cursor is in the backup), sources/ (rule 9), and
+ *     from packs/ the list of enabled packs and the user's packs. It does not contain the index,
+ *     the snapshots and the tables of packs, which are built from these files; the commit logs,
+ *     whose events are all in the journals before the backup continues (rule 4); and locks/.
  * (2) `manifest` is JSON lines: {"annal_backup":1,"created":T}, one {"path","bytes","h"} for each
  *     file, where h is the XXH3-64 of its bytes, and {"files","bytes","h"}, where h is the hash of
  *     the manifest before this line. It is written when all files and directories are synced. No
@@ -205,7 +205,7 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
 {
     struct backup *backup = arg;
     annal_session_info info = {.fork_seq = 0};
-    backup->copying.bytes_total += bytes;
+    (void)bytes;
     if (annal_session_info_get(backup->store, session, &info, NULL) < 0) {
         if (annal__stray_is(backup->store, session))
             return 0;
@@ -257,9 +257,9 @@ static annal_status check_parents(struct backup *backup)
 
 static annal_status copy_sessions(struct backup *backup)
 {
-    annal_status status = ANNAL_OK;
-    if (backup->session_count == 0)
-        return ANNAL_OK;
+    annal_status status = annal_store_sessions(backup->store, add_session, backup, backup->err);
+    if (status < 0 || backup->session_count == 0)
+        return status;
     qsort(backup->sessions, backup->session_count, sizeof *backup->sessions, compare_places);
     for (size_t i = 0; status == ANNAL_OK && i < backup->session_count; i++)
         status = copy_session(backup, &backup->sessions[i]);
@@ -346,6 +346,13 @@ static annal_status copy_folder(struct backup *backup, const char *folder, io_li
 
 /* ---- All steps ---- */
 
+static int add_bytes(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)session;
+    *(uint64_t *)arg += bytes;
+    return 0;
+}
+
 static annal_status prepare(struct backup *backup)
 {
     const annal_catch_up_options patient = {.timeout_ms = DRAIN_MS};
@@ -359,7 +366,8 @@ static annal_status prepare(struct backup *backup)
     if (status >= 0)
         status = annal__unapplied_settle(backup->store, backup->err);
     if (status >= 0)
-        status = annal_store_sessions(backup->store, add_session, backup, backup->err);
+        status = annal_store_sessions(backup->store, add_bytes, &backup->copying.bytes_total,
+                                      backup->err);
     return status;
 }
 

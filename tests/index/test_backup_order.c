@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *backup, *restored;
 static annal_backup_result result;
@@ -126,6 +127,32 @@ START_TEST(a_backup_fails_if_the_parent_of_a_fork_is_deleted_during_it)
 }
 END_TEST
 
+/* While the first cursor is copied, a consumer reads the first event of a new session. */
+static int read_new_session(void *arg, uint64_t done, uint64_t total)
+{
+    static const char cursor[] = "{\"annal_cursor\":1,\"name\":\"late\"}\n";
+    (void)arg, (void)done, (void)total;
+    if (calls++ > 0)
+        return 0;
+    fixture_append_many(&f, "late", 3, 1000000);
+    file_write(tmpdir_path(&f.dir, "store/cursors/c1.json"), cursor, strlen(cursor));
+    file_write(tmpdir_path(&f.dir, "store/cursors/c2.json"), cursor, strlen(cursor));
+    return 0;
+}
+
+START_TEST(a_session_that_a_copied_cursor_names_is_in_the_backup)
+{
+    calls = 0;
+    fixture_append_many(&f, "a", 3, 1000000);
+    mkdir(tmpdir_path(&f.dir, "store/cursors"), 0700);
+    file_write(tmpdir_path(&f.dir, "store/cursors/c1.json"), "{}\n", 3);
+    file_write(tmpdir_path(&f.dir, "store/cursors/c2.json"), "{}\n", 3);
+    ck_ok(annal_backup(f.index, backup, &(annal_backup_options){.progress = read_new_session},
+                       &result, err));
+    ck_restored("a:3 late:3 ");
+}
+END_TEST
+
 Suite *suite_backup_order(void)
 {
     Suite *suite = suite_create("backup_order");
@@ -133,5 +160,6 @@ Suite *suite_backup_order(void)
     tcase_add_test(tcase, forks_are_copied_before_their_parents);
     tcase_add_test(tcase, a_session_that_became_a_fork_during_the_backup_is_left_out);
     tcase_add_test(tcase, a_backup_fails_if_the_parent_of_a_fork_is_deleted_during_it);
+    tcase_add_test(tcase, a_session_that_a_copied_cursor_names_is_in_the_backup);
     return suite;
 }
