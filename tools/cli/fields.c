@@ -288,15 +288,6 @@ double fields_amount(const struct args *args, const char *name, double usual)
     return usual;
 }
 
-int64_t fields_time(const struct args *args, const char *name)
-{
-    int64_t time_us = 0;
-    const char *text = args_get(args, name);
-    if (text != NULL)
-        (void)fields_parse_time(text, &time_us);
-    return time_us;
-}
-
 void fields_range(const struct args *args, struct time_range *out)
 {
     (void)fields_parse_range(args_get(args, "since"), args_get(args, "until"), out);

@@ -4,7 +4,7 @@
  *
  * Help, manual and completion are generated from these tables, and the command line is checked
  * against them before a verb runs. So the verb need not check the values that it reads
- * (fields_count(), fields_time(), …).
+ * (fields_count(), fields_age(), …).
  *
  *     static const struct field fields[] = {
  *         OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
@@ -134,9 +134,7 @@ int fields_check(const struct args *args);
 uint64_t fields_count(const struct args *args, const char *name, uint64_t usual);
 double fields_amount(const struct args *args, const char *name, double usual);
 
-/* Return the value of an option in us: fields_time() a time, fields_age() an age; 0 if it was not
- * given. */
-int64_t fields_time(const struct args *args, const char *name);
+/* Return an age in us, the value of an option; 0 if it was not given. */
 int64_t fields_age(const struct args *args, const char *name);
 
 /* Read the range of --since and --until; a bound that was not given is chosen as for struct
