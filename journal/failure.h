@@ -10,7 +10,7 @@
  * (2) Whatever was encoded after a refused group is refused with it, and its sessions return to the
  *     end that they had before: seq, offset, h, ids, and loose bytes. Callers that already had
  *     their answer, at level batch, get an error once: from the next append of the writer, and from
- *     the next annal_sync().
+ *     the next annal_store_sync().
  * (3) A log whose sync failed is never written again. The groups that are still needed are written
  *     into the journals again, completely, and synced; then a new log is renamed to its name, and
  *     then the void file is removed. Until that is done, appends are refused.
@@ -19,9 +19,10 @@
  *     the journal. LATE_SYNC: a sync of the journal failed; the kernel may have dropped the bytes,
  *     and a second sync would succeed without them.
  * (5) Late sessions are written again from the log and synced: by the keeper, a checkpoint,
- *     annal_keep(), and close. If that fails they become LATE_BYTES, which is reported once to the
- *     log callback. No epoch is released while a session is late, so the log keeps what it needs.
- *     At close such a session stays in the held list, and the log is redone at the next open.
+ *     annal_store_keep(), and close. If that fails they become LATE_BYTES, which is reported once
+ *     to the log callback. No epoch is released while a session is late, so the log keeps what it
+ *     needs. At close such a session stays in the held list, and the log is redone at the next
+ * open.
  * (6) Only the thread that leads the commit does (1) to (3) and (5): no other thread writes the
  *     log, or groups into journals.
  */

@@ -5,9 +5,9 @@
  *
  * (1) The caller's process holds locks/structure meanwhile, so that no process deletes or converts
  *     the parent, and owns the name of the fork, so that no process creates a session with it.
- * (2) The shared events are made durable first: our own events by annal_sync(), events of another
- *     process by a sync of the journal that contains them. So a fork never points at something that
- *     a power cut removes.
+ * (2) The shared events are made durable first: our own events by annal_store_sync(), events of
+ *     another process by a sync of the journal that contains them. So a fork never points at
+ *     something that a power cut removes.
  * (3) The fork's journal is written under a temporary name, synced, renamed, and events/ is synced:
  *     at every moment it is complete or missing.
  */
@@ -237,7 +237,7 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     if (session->create_logged || session->exists)
         return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' already exists",
                            ANNAL_FMT(child));
-    status = annal_sync(forking->store, err);
+    status = annal_store_sync(forking->store, err);
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
     /* refuse a parent with a missing or replaced ancestor: its fork could not be read either */
@@ -287,8 +287,8 @@ annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_
 
 /* ---- Looking at forks ---- */
 
-annal_status annal_session_lineage(annal_store *store, annal_slice session, annal_lineage_fn fn,
-                                   void *arg, annal_error *err)
+annal_status annal_lineage_each(annal_store *store, annal_slice session, annal_lineage_fn fn,
+                                void *arg, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
     struct lineage lineage = {0};

@@ -87,7 +87,7 @@ static annal_status settle_gone(const struct adoption *adoption, annal_error *er
 {
     if (refuse_gone(adoption, NULL) == ANNAL_OK)
         return ANNAL_OK;
-    annal_status status = annal_checkpoint(adoption->store, err);
+    annal_status status = annal_store_checkpoint(adoption->store, err);
     if (status == ANNAL_OK)
         annal__replace_sweep(adoption->store);
     return status;

@@ -349,7 +349,7 @@ void annal__keeper_stop(annal_store *store)
     store->keeper.alarm.running = false;
 }
 
-annal_status annal_keep(annal_store *store, annal_error *err)
+annal_status annal_store_keep(annal_store *store, annal_error *err)
 {
     annal_status status = annal__context_check(&store->context, err);
     if (status < 0)

@@ -312,8 +312,7 @@ static int visit(void *arg, const char *name)
     return walk->answer = walk->fn(walk->arg, session, 0);
 }
 
-annal_status annal_lease_sessions(annal_store *store, annal_session_fn fn, void *arg,
-                                  annal_error *err)
+annal_status annal_lease_each(annal_store *store, annal_session_fn fn, void *arg, annal_error *err)
 {
     struct buf path = {0};
     struct walk walk = {fn, arg, 0};

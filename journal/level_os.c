@@ -6,8 +6,8 @@
 #include "journal/checkpoint.h"
 #include "journal/session_file.h"
 
-/* Maximum number of a session's bytes of level os that annal_sync() writes to the log; for more
- * bytes, syncing the journal is cheaper. */
+/* Maximum number of a session's bytes of level os that annal_store_sync() writes to the log; for
+ * more bytes, syncing the journal is cheaper. */
 #define CARRIED_BYTES_MAX ((size_t)256 << 10)
 
 /* A session whose bytes of level os become durable by a sync of its journal. */
@@ -117,8 +117,8 @@ annal_status annal__level_os_end(struct commit *commit, struct session *session,
 
 /* ---- Acknowledging ---- */
 
-/* Return whether the session has bytes that annal_sync() must make durable. The caller holds the
- * session's lock. */
+/* Return whether the session has bytes that annal_store_sync() must make durable. The caller holds
+ * the session's lock. */
 static bool is_loose(const struct commit *commit, const struct session *session)
 {
     return session->state == SESSION_OWNED && annal__session_is_loose(commit->sessions, session);

@@ -15,11 +15,11 @@
  * (3) A checkpoint forgets all marks before it syncs, because it releases the groups that contain
  *     them: the next append of level os waits for a new mark. Replacing the log does the same
  *     (failure.h).
- * (4) annal_sync() acknowledges. If there are few loose bytes they go through the log, for all
- *     sessions in one group. If there are many, they are synced in the journal, so that they are
- *     written only once; then a mark after them becomes durable before annal_sync() returns. If
- *     these bytes are damaged later, recovery reports damage instead of cutting them as loose
- *     bytes.
+ * (4) annal_store_sync() acknowledges. If there are few loose bytes they go through the log, for
+ *     all sessions in one group. If there are many, they are synced in the journal, so that they
+ *     are written only once; then a mark after them becomes durable before annal_store_sync()
+ *     returns. If these bytes are damaged later, recovery reports damage instead of cutting them as
+ *     loose bytes.
  * (5) When a session is released it gets an end mark, a record without bytes, unless the log
  *     contains no mark of it any more. After the end mark, recovery of this log ignores what other
  *     processes append to the journal.

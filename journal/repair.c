@@ -273,7 +273,7 @@ annal_status annal_session_repair(annal_store *store, annal_slice session, annal
     if (status == ANNAL_OK)
         status = copy_all(&repair, err);
     if (status == ANNAL_OK && to.len > 0)
-        status = annal_sync(store, err);
+        status = annal_store_sync(store, err);
     annal_writer_close(repair.writer);
     annal_cursor_close(repair.cursor);
     annal__buf_done(&repair.text);

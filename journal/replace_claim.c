@@ -75,7 +75,7 @@ annal_status annal__replace_begin(struct change *change, annal_store *store, ann
                                   bool sound, annal_error *err)
 {
     annal_status status = annal__replace_claim(change, store, id, sound, err);
-    return status == ANNAL_OK ? annal_checkpoint(store, err) : status;
+    return status == ANNAL_OK ? annal_store_checkpoint(store, err) : status;
 }
 
 void annal__replace_end(struct change *change)

@@ -220,8 +220,8 @@ annal_status annal__session_sync(struct session_table *sessions, struct session 
     annal_status status = annal__checkpoint_events(sessions->events, err);
     if (status < 0)
         return status;
-    /* The bytes of level os are on the disk now. The log does not record this yet; annal_sync()
-     * adds a mark for it. */
+    /* The bytes of level os are on the disk now. The log does not record this yet;
+     * annal_store_sync() adds a mark for it. */
     if (session->loose.len > 0) {
         annal__session_drop_loose(session, session->loose.len);
         session->logged = session->end;

@@ -274,8 +274,8 @@ done:
     return status;
 }
 
-annal_status annal_store_sessions(annal_store *store, annal_session_fn fn, void *arg,
-                                  annal_error *err)
+annal_status annal_session_each(annal_store *store, annal_session_fn fn, void *arg,
+                                annal_error *err)
 {
     return list_sessions(store, true, fn, arg, err);
 }

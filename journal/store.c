@@ -330,7 +330,7 @@ static annal_status leave_slot(annal_store *store, annal_error *err)
     struct leaving leaving = {.store = store};
     (void)annal__commit_take_broken(
         &store->commit); /* forget the failure: it was logged when it happened */
-    annal_status status = annal_checkpoint(store, err);
+    annal_status status = annal_store_checkpoint(store, err);
     annal_error *first = status < 0 ? NULL : err;
     (void)annal__session_each(&store->sessions, release_if_owned, &leaving, first);
     if (status == ANNAL_OK)

@@ -25,15 +25,15 @@ annal_status annal__sync_all(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal_sync(annal_store *store, annal_error *err)
+annal_status annal_store_sync(annal_store *store, annal_error *err)
 {
     annal_status status = annal__sync_all(store, err);
     return status < 0 ? status : annal__commit_take_loss(&store->commit, err);
 }
 
-annal_status annal_checkpoint(annal_store *store, annal_error *err)
+annal_status annal_store_checkpoint(annal_store *store, annal_error *err)
 {
-    annal_status status = annal_sync(store, err);
+    annal_status status = annal_store_sync(store, err);
     if (status == ANNAL_OK && atomic_load(&store->slot.claimed))
         status = annal__commit_rotate(&store->commit, err);
     return status;

@@ -117,7 +117,7 @@ static annal_status check_lineage(struct verification *verification, annal_store
     return status;
 }
 
-annal_status annal_verify_session(annal_store *store, annal_slice session, annal_finding_fn fn,
+annal_status annal_session_verify(annal_store *store, annal_slice session, annal_finding_fn fn,
                                   void *arg, annal_verify_result *out_result, annal_error *err)
 {
     return annal__verify_events(store, session, NULL, fn, NULL, arg, out_result, err);

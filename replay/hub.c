@@ -296,7 +296,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
 static annal_status look_at_all(struct look *look)
 {
     struct hub *hub = look->hub;
-    annal_status status = annal_store_sessions(hub->store, look_at, look, look->err);
+    annal_status status = annal_session_each(hub->store, look_at, look, look->err);
     if (status != ANNAL_OK)
         return look->status < 0 ? look->status : status;
     for (struct named *at = annal__name_table_next(&hub->nodes, NULL); at != NULL;

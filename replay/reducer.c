@@ -106,7 +106,7 @@ static annal_status begin(struct reduction *reduction, annal_slice session, anna
     const annal_reducer *reducer = reduction->reducer;
     annal_store *store = annal__index_store(reduction->index);
     struct root root = {{0}};
-    annal_status status = annal_session_lineage(store, session, note_root, &root, err);
+    annal_status status = annal_lineage_each(store, session, note_root, &root, err);
     if (status < 0)
         return status;
     if (reducer->load != NULL && !reduction->options->no_snapshots)
@@ -174,9 +174,10 @@ static annal_status apply(void *arg, const annal_event *event, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal_reduce(annal_index *index, annal_slice session, const annal_reducer *reducer,
-                          annal_moment at, const annal_reduce_options *options, void **out_state,
-                          annal_replay_info *out_info, annal_error *err)
+annal_status annal_replay_reduce(annal_index *index, annal_slice session,
+                                 const annal_reducer *reducer, annal_moment at,
+                                 const annal_reduce_options *options, void **out_state,
+                                 annal_replay_info *out_info, annal_error *err)
 {
     static const annal_reduce_options defaults = {0};
     struct reduction reduction = {.index = index, .reducer = reducer};

@@ -51,11 +51,11 @@ static int ask_part(void *arg, const annal_lineage_part *part)
     const annal_sql_options options = {.params = params, .param_count = 3, .as_indexed = true};
     annal_status status = annal_index_catch_up(asking->index, part->session, NULL, NULL);
     if (status == ANNAL_OK)
-        status = annal_sql(asking->index,
-                           ANNAL_SLICE("SELECT seq FROM event_index WHERE session_id = ?1"
-                                       " AND timestamp <= ?2 AND seq <= ?3"
-                                       " ORDER BY seq DESC LIMIT 1"),
-                           &options, take_integer, &asking->seq, NULL);
+        status = annal_index_sql(asking->index,
+                                 ANNAL_SLICE("SELECT seq FROM event_index WHERE session_id = ?1"
+                                             " AND timestamp <= ?2 AND seq <= ?3"
+                                             " ORDER BY seq DESC LIMIT 1"),
+                                 &options, take_integer, &asking->seq, NULL);
     asking->answered = status == ANNAL_OK;
     return asking->answered && asking->seq == 0 ? ANNAL_OK : ANNAL_END;
 }
@@ -69,7 +69,7 @@ static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t
     annal_time_format(time_us, time);
     struct asking asking = {.index = index, .time = annal_slice_of(time)};
     annal_status status =
-        annal_session_lineage(annal__index_store(index), session, ask_part, &asking, NULL);
+        annal_lineage_each(annal__index_store(index), session, ask_part, &asking, NULL);
     if (status < 0 || !asking.answered)
         /* the index cannot be used: read the journal instead */
         return walk_to_time(annal__index_store(index), session, time_us, out_seq, err);

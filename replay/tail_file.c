@@ -336,8 +336,8 @@ static annal_status visit(annal_store *store, const char *name, annal_tail_curso
     return fn(arg, &cursor);
 }
 
-annal_status annal_tail_cursors(annal_store *store, annal_tail_cursor_fn fn, void *arg,
-                                annal_error *err)
+annal_status annal_tail_cursor_each(annal_store *store, annal_tail_cursor_fn fn, void *arg,
+                                    annal_error *err)
 {
     const struct io *io = annal__store_io(store);
     struct listing listing = {0};
@@ -383,8 +383,8 @@ static annal_status show_entry(void *arg, const struct cursor_entry *entry, int6
     return shown->fn(shown->arg, &position);
 }
 
-annal_status annal_tail_cursor_show(annal_store *store, annal_slice name, annal_tail_position_fn fn,
-                                    void *arg, annal_error *err)
+annal_status annal_tail_position_each(annal_store *store, annal_slice name,
+                                      annal_tail_position_fn fn, void *arg, annal_error *err)
 {
     struct shown shown = {name, fn, arg};
     return annal__tail_file_read(store, name, show_entry, &shown, NULL, err);

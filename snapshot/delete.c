@@ -83,8 +83,8 @@ static void log_note(void *arg, const annal_delete_note *note)
                    note->error->message);
 }
 
-annal_status annal_delete(annal_index *index, const annal_slice *sessions, size_t count,
-                          annal_delete_fn fn, void *arg, annal_error *err)
+annal_status annal_session_delete(annal_index *index, const annal_slice *sessions, size_t count,
+                                  annal_delete_fn fn, void *arg, annal_error *err)
 {
     annal_status result = ANNAL_OK;
     annal_slice *deleted = annal__zalloc(count * sizeof *deleted);

@@ -86,7 +86,7 @@ annal_status annal__reduction_load(annal_index *index, annal_slice session, anna
     struct search search = {
         .index = index, .reducer = reducer, .version = version, .at_most = at_most, .err = err};
     annal_status status =
-        annal_session_lineage(annal__index_store(index), session, look_in_part, &search, err);
+        annal_lineage_each(annal__index_store(index), session, look_in_part, &search, err);
     if (status == ANNAL_OK)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
                            ANNAL_FMT(session), ANNAL_FMT(reducer));

@@ -492,7 +492,7 @@ static void continue_work(annal_snapshots *snapshots)
         annal_error err = {0};
         if (snapshots->is_busy)
             nanosleep(&pause, NULL);
-        (void)!annal_keep(snapshots->store, NULL);
+        (void)!annal_store_keep(snapshots->store, NULL);
         if (run_round(snapshots, BUDGET_US, &err) < 0) {
             annal__say(snapshots->store, ANNAL_LOG_WARNING, "%s", err.message);
             break;

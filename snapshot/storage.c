@@ -47,7 +47,7 @@ annal_status annal__storage_init(struct storage *shelf, annal_index *index, anna
     if (status < 0)
         return status;
     if (shelf->info.fork_session[0] != '\0')
-        return annal_session_lineage(shelf->store, session, note_root, shelf, err);
+        return annal_lineage_each(shelf->store, session, note_root, shelf, err);
     memcpy(shelf->root, session.ptr, session.len);
     return ANNAL_OK;
 }

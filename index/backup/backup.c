@@ -257,7 +257,7 @@ static annal_status check_parents(struct backup *backup)
 
 static annal_status copy_sessions(struct backup *backup)
 {
-    annal_status status = annal_store_sessions(backup->store, add_session, backup, backup->err);
+    annal_status status = annal_session_each(backup->store, add_session, backup, backup->err);
     if (status < 0 || backup->session_count == 0)
         return status;
     qsort(backup->sessions, backup->session_count, sizeof *backup->sessions, compare_places);
@@ -358,7 +358,7 @@ static annal_status prepare(struct backup *backup)
     const annal_catch_up_options patient = {.timeout_ms = DRAIN_MS};
     annal_status status = ANNAL_OK;
     if (!annal__session_list_is_read_only(backup->store)) {
-        status = annal_sync(backup->store, backup->err);
+        status = annal_store_sync(backup->store, backup->err);
         if (status >= 0)
             status =
                 annal__packs_catch_up(backup->index, PACK_EVERYONE, NULL, 0, &patient, backup->err);
@@ -366,8 +366,8 @@ static annal_status prepare(struct backup *backup)
     if (status >= 0)
         status = annal__unapplied_settle(backup->store, backup->err);
     if (status >= 0)
-        status = annal_store_sessions(backup->store, add_bytes, &backup->copying.bytes_total,
-                                      backup->err);
+        status =
+            annal_session_each(backup->store, add_bytes, &backup->copying.bytes_total, backup->err);
     return status;
 }
 
@@ -419,9 +419,9 @@ static annal_status copy_all(struct backup *backup)
     return status == ANNAL_OK ? finish(backup) : status;
 }
 
-annal_status annal_backup(annal_index *index, const char *directory,
-                          const annal_backup_options *options, annal_backup_result *out_result,
-                          annal_error *err)
+annal_status annal_backup_create(annal_index *index, const char *directory,
+                                 const annal_backup_options *options,
+                                 annal_backup_result *out_result, annal_error *err)
 {
     annal_error own = {0};
     struct backup backup = {.index = index,
@@ -603,9 +603,9 @@ annal_status annal__backup_restore(const struct io *io, const char *directory, c
     return status;
 }
 
-annal_status annal_restore(const char *directory, const char *path,
-                           const annal_backup_options *options, annal_backup_result *out_result,
-                           annal_error *err)
+annal_status annal_backup_restore(const char *directory, const char *path,
+                                  const annal_backup_options *options,
+                                  annal_backup_result *out_result, annal_error *err)
 {
     return annal__backup_restore(&annal__system_io, directory, path, options, out_result, err);
 }

@@ -78,8 +78,8 @@ annal_status annal__backup_join(struct buf *out, const char *root, const char *p
 annal_status annal__backup_must_be_empty(const struct io *io, const char *path, bool *out_there,
                                          annal_error *err);
 
-/* Restore a backup to path as annal_restore() does, or only check it if path is NULL, with this
- * struct io. */
+/* Restore a backup to path as annal_backup_restore() does, or only check it if path is NULL, with
+ * this struct io. */
 annal_status annal__backup_restore(const struct io *io, const char *directory, const char *path,
                                    const annal_backup_options *options,
                                    annal_backup_result *out_result, annal_error *err);

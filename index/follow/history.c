@@ -37,7 +37,7 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     annal_error why = {0};
     reading->err = &why;
     annal_session_info info;
-    annal_status status = annal_session_lineage(store, reading->session, add_part, reading, &why);
+    annal_status status = annal_lineage_each(store, reading->session, add_part, reading, &why);
     /* Check the lineage: the hash of an event found through the index proves its bytes, but not
      * that the event belongs to this history. */
     if (status == ANNAL_OK)

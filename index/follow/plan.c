@@ -102,7 +102,7 @@ static int list_journal(void *arg, annal_slice session, uint64_t bytes)
 
 annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err)
 {
-    annal_status status = annal_store_sessions(store, list_journal, journals, err);
+    annal_status status = annal_session_each(store, list_journal, journals, err);
     journals->listed = status >= 0;
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "cannot list the sessions to index");
@@ -136,7 +136,7 @@ static annal_status plan_all(const struct follower *follower, sqlite3 *db, struc
         merge_step(&merge);
         status = journals != NULL
                      ? merge_list(&merge, journals)
-                     : annal_store_sessions(follower->derived->store, merge_journal, &merge, err);
+                     : annal_session_each(follower->derived->store, merge_journal, &merge, err);
     }
     if (status >= 0)
         status = merge_gone(&merge, NULL);

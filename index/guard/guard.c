@@ -297,7 +297,7 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
             break;
         /* Write events of this process to the journal and into the tables: a guard must see
          * them. */
-        annal_status synced = annal_sync(call->index->store, err);
+        annal_status synced = annal_store_sync(call->index->store, err);
         if (synced >= 0)
             synced = annal__guard_update(call, err);
         if (synced < 0)

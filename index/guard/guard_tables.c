@@ -167,8 +167,9 @@ static annal_status begin(struct guard_call *call, struct guard_database *databa
         int64_t until_us = patient ? call->deadline_us : annal__deadline_after(PATIENCE_MS);
         status = annal__derived_begin(
             database->derived, until_us < call->deadline_us ? until_us : call->deadline_us, err);
-        if (status == ANNAL_ERR_BUSY && !patient && annal_keep(call->index->store, NULL) < 0)
-            patient = true; /* annal_keep() failed to release sessions: from now on only wait */
+        if (status == ANNAL_ERR_BUSY && !patient && annal_store_keep(call->index->store, NULL) < 0)
+            patient =
+                true; /* annal_store_keep() failed to release sessions: from now on only wait */
     } while (status == ANNAL_ERR_BUSY && !annal__deadline_passed(call->deadline_us));
     database->begun = status >= 0;
     return status;

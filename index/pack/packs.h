@@ -181,7 +181,7 @@ annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice se
  */
 bool annal__packs_heal(annal_index *index, annal_slice session);
 
-/* Report the findings of packs, for annal_index_findings(). */
+/* Report the findings of packs, for annal_index_finding_each(). */
 annal_status annal__packs_findings(annal_index *index, annal_slice session,
                                    annal_index_finding_fn fn, void *arg, annal_error *err);
 

@@ -139,7 +139,7 @@ static annal_status look_at_slot(struct look *look, const struct pack_slot *slot
     examined->info.database = examined->path.ptr;
     if (annal__packs_slot_has_star(slot)) {
         struct add_session add = {look, slot, examined};
-        return annal_store_sessions(look->index->store, add_session, &add, look->err);
+        return annal_session_each(look->index->store, add_session, &add, look->err);
     }
     while ((database = annal__packs_next(look->index, look->set, database)) != NULL)
         if (annal__pack_fill(database, slot) != NULL &&
@@ -175,8 +175,7 @@ static annal_status report(struct examined *examined, annal_pack_info_fn fn, voi
     return (annal_status)fn(arg, info);
 }
 
-annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn, void *arg,
-                               annal_error *err)
+annal_status annal_pack_each(annal_index *index, annal_pack_info_fn fn, void *arg, annal_error *err)
 {
     struct look look = {.index = index, .err = err};
     annal_status status = annal__packs_get(index, &look.set, err);

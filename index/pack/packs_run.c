@@ -81,7 +81,7 @@ annal_status annal__packs_each(annal_index *index, struct pack_set *set, enum pa
         for (size_t j = 0; status == ANNAL_OK && j < count; j++)
             status = visit_session(&visit, sessions[j]);
         if (status == ANNAL_OK && count == 0 && scope == PACK_EVERYONE)
-            status = annal_store_sessions(index->store, visit_journal, &visit, err);
+            status = annal_session_each(index->store, visit_journal, &visit, err);
     }
     return status;
 }

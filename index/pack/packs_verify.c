@@ -475,8 +475,8 @@ static annal_status report_not_run(const struct verify *verify, const struct pac
     return (annal_status)verify->fn(verify->arg, &finding);
 }
 
-annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, void *arg,
-                                annal_error *err)
+annal_status annal_pack_verify(annal_index *index, annal_pack_finding_fn fn, void *arg,
+                               annal_error *err)
 {
     struct verify verify = {.index = index, .fn = fn, .arg = arg, .err = err};
     annal_status status = annal__packs_get(index, &verify.set, err);

@@ -107,8 +107,9 @@ annal_status annal__type_fields_each(annal_index *index, annal_row_fn fn, void *
         " ORDER BY 3 DESC, 1, 2",
         err);
     if (status >= 0)
-        status = annal_sql(index, annal__buf_slice(&sql),
-                           &(annal_sql_options){.params = &fields, .param_count = 1}, fn, arg, err);
+        status = annal_index_sql(index, annal__buf_slice(&sql),
+                                 &(annal_sql_options){.params = &fields, .param_count = 1}, fn, arg,
+                                 err);
     annal__buf_done(&sql);
     return status;
 }

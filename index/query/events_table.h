@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The virtual table events(session_id, seq, timestamp, type, id, cause, data, hash), for
- * annal_sql() and for the loadable extension. The rules are in events_table.c.
+ * annal_index_sql() and for the loadable extension. The rules are in events_table.c.
  */
 #ifndef INDEX_QUERY_EVENTS_TABLE_H
 #define INDEX_QUERY_EVENTS_TABLE_H

@@ -306,8 +306,9 @@ static annal_status group_events(struct groups *groups, annal_error *err)
     return status;
 }
 
-annal_status annal_query_groups(annal_index *index, const annal_filter *filter, annal_group_by by,
-                                annal_group_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
+annal_status annal_query_group_each(annal_index *index, const annal_filter *filter,
+                                    annal_group_by by, annal_group_fn fn, void *arg,
+                                    annal_lag *out_lag, annal_error *err)
 {
     struct groups groups = {.index = index,
                             .filter = filter == NULL ? &everything : filter,

@@ -72,7 +72,7 @@ static annal_status each_lagging(annal_index *index, sqlite3 *db, const annal_sl
     annal_status status =
         annal__follower_get_cursor(&index->follower, db, &lagging.get_cursor, err);
     if (status >= 0)
-        status = annal_store_sessions(index->store, report_lagging, &lagging, err);
+        status = annal_session_each(index->store, report_lagging, &lagging, err);
     sqlite3_finalize(lagging.get_cursor);
     return status;
 }
@@ -320,7 +320,7 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
     if (status >= 0)
         status = annal__follower_kept_cursor(&index->follower, db, &each.get_cursor, err);
     if (status >= 0 && session.len == 0)
-        status = annal_store_sessions(index->store, report_lag, &each, err);
+        status = annal_session_each(index->store, report_lag, &each, err);
     else if (status >= 0)
         status = annal_session_info_get(index->store, session, &info, err);
     if (status >= 0 && session.len > 0)
@@ -417,8 +417,8 @@ annal_status annal__reader_core_findings(annal_index *index, annal_index_finding
     return core_findings(index, (annal_slice){0}, fn, arg, err);
 }
 
-annal_status annal_index_findings(annal_index *index, annal_slice session,
-                                  annal_index_finding_fn fn, void *arg, annal_error *err)
+annal_status annal_index_finding_each(annal_index *index, annal_slice session,
+                                      annal_index_finding_fn fn, void *arg, annal_error *err)
 {
     annal_status status = core_findings(index, session, fn, arg, err);
     return status != ANNAL_OK ? status : annal__packs_findings(index, session, fn, arg, err);
@@ -437,7 +437,7 @@ annal_status annal__reader_health(annal_index *index, annal_slice session,
     if (status < 0)
         annal__say(index->store, ANNAL_LOG_WARNING,
                    "findings of packs may be missing in the answer: %s", why.message);
-    return annal_index_findings(index, session, fn, arg, err);
+    return annal_index_finding_each(index, session, fn, arg, err);
 }
 
 #define HEAD_BYTES 256

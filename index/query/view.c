@@ -11,9 +11,9 @@
 #include <string.h>
 
 /*
- * A call of annal_sql(): the caller's functions; begun: whether one of them was called, so that the
- * query cannot be run again after a failure; stopped: whether one of them returned a value that
- * stops the query.
+ * A call of annal_index_sql(): the caller's functions; begun: whether one of them was called, so
+ * that the query cannot be run again after a failure; stopped: whether one of them returned a value
+ * that stops the query.
  */
 struct call {
     const annal_sql_options *options;
@@ -144,8 +144,8 @@ static bool heal(annal_index *index, annal_slice session)
     return annal__packs_heal(index, session) || annal__derived_heal(&index->derived);
 }
 
-annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_options *options,
-                       annal_row_fn fn, void *arg, annal_error *err)
+annal_status annal_index_sql(annal_index *index, annal_slice sql, const annal_sql_options *options,
+                             annal_row_fn fn, void *arg, annal_error *err)
 {
     return annal__view_select(index, sql, options, NULL, fn, arg, err);
 }

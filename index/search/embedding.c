@@ -45,8 +45,7 @@ static annal_status check(annal_store *store, const annal_embedding *embedding,
                            "store an embedding: session '%s' has no event %" PRIu64, info->session,
                            embedding->seq);
     if (embedding->seq < info->first_seq)
-        return annal_session_lineage(store, annal_slice_of(info->session), refuse_shared, &owner,
-                                     err);
+        return annal_lineage_each(store, annal_slice_of(info->session), refuse_shared, &owner, err);
     bool good = embedding->model.len > 0 && annal__json_is_utf8(embedding->model) &&
                 embedding->count > 0 && embedding->count <= ANNAL_EMBEDDING_MAX;
     for (size_t i = 0; good && i < embedding->count; i++)

@@ -547,7 +547,7 @@ annal_status annal__search_fill(annal_index *index, const annal_catch_up_options
                : annal__indexer_run(&search->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
 }
 
-annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)
+annal_status annal_search_enable(annal_index *index, bool on, annal_error *err)
 {
     struct search *search = &index->search;
     const struct io *io = annal__store_io(index->store);

@@ -19,7 +19,7 @@
 #define SNIPPET_WORDS_MAX 64 /* maximum number of words of a snippet, as in FTS5 */
 #define ATTEMPTS_MAX      5
 
-/* The function of annal_search(). */
+/* The function of annal_search_each(). */
 struct listing {
     annal_search_fn fn;
     void *arg;
@@ -353,8 +353,8 @@ annal_status annal__search_ask(struct asking *asking, annal_lag *out_lag, annal_
     return status;
 }
 
-annal_status annal_search(annal_index *index, const annal_search_options *options,
-                          annal_search_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
+annal_status annal_search_each(annal_index *index, const annal_search_options *options,
+                               annal_search_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
 {
     struct listing listing = {.fn = fn, .arg = arg};
     struct asking asking = {.index = index,

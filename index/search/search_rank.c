@@ -976,9 +976,9 @@ static annal_status rank_sessions(struct asking *asking, annal_error *err)
     return status;
 }
 
-annal_status annal_search_sessions(annal_index *index, const annal_search_options *options,
-                                   annal_search_session_fn fn, void *arg, annal_lag *out_lag,
-                                   annal_error *err)
+annal_status annal_search_session_each(annal_index *index, const annal_search_options *options,
+                                       annal_search_session_fn fn, void *arg, annal_lag *out_lag,
+                                       annal_error *err)
 {
     struct ranking *ranking = annal__zalloc(sizeof *ranking);
     struct asking asking = {.index = index,

@@ -15,8 +15,8 @@
  *     of these pairs. n letters have n - 1 places. The last letter is also a token of its own, at
  *     the place of the last pair: what follows it in a phrase, such as a Latin word, stands at the
  *     next place, whether the phrase begins at that letter or before it.
- * (4) A question does not have that last token, unless it has no other. Then annal_search() makes
- *     it a prefix, which finds the letter at the begin of a pair as well.
+ * (4) A question does not have that last token, unless it has no other. Then annal_search_each()
+ *     makes it a prefix, which finds the letter at the begin of a pair as well.
  * (5) Texts about code have line breaks as a backslash and a letter: "\nword" is the word "nword",
  *     and at the same place "word".
  * (6) A name such as parseHttpRequest or HTTPServer is one word, and at the same place each of its

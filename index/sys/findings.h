@@ -6,8 +6,8 @@
 #include <annal/index.h>
 
 /*
- * Call annal_index_findings() after catching up the packs with these options. If catching up fails,
- * the store's log says why, and the existing findings are reported. Any thread.
+ * Call annal_index_finding_each() after catching up the packs with these options. If catching up
+ * fails, the store's log says why, and the existing findings are reported. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__reader_health(annal_index *index, annal_slice session,
                                                    const annal_catch_up_options *options,

@@ -17,8 +17,8 @@ typedef struct annal__sql_function {
     annal_status (*call)(const annal_value *values, struct buf *out);
 } annal__sql_function;
 
-/* As annal_sql(). Besides the functions that are always allowed, the SELECT may call these, of
- * which the last has the name NULL; and it need not use all parameters. */
+/* As annal_index_sql(). Besides the functions that are always allowed, the SELECT may call these,
+ * of which the last has the name NULL; and it need not use all parameters. */
 ANNAL_MUST_CHECK annal_status annal__view_select(annal_index *index, annal_slice sql,
                                                  const annal_sql_options *options,
                                                  const annal__sql_function *functions,

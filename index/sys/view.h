@@ -19,9 +19,9 @@ ANNAL_MUST_CHECK annal_status annal__view_open(annal_index *index, annal__view *
                                                annal_error *err);
 
 /*
- * Run a SELECT as annal_sql() does, without the table events; of the options only params, columns
- * and limits are used. If the result is ANNAL_ERR_CORRUPT, sessions.db was deleted if possible:
- * close the view and open another.
+ * Run a SELECT as annal_index_sql() does, without the table events; of the options only params,
+ * columns and limits are used. If the result is ANNAL_ERR_CORRUPT, sessions.db was deleted if
+ * possible: close the view and open another.
  */
 ANNAL_MUST_CHECK annal_status annal__view_sql(annal__view *view, annal_slice sql,
                                               const annal_sql_options *options, annal_row_fn fn,

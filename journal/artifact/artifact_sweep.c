@@ -338,13 +338,13 @@ static annal_status sweep_all(struct sweep *sweep)
     int lock = -1;
     annal_status status = list_items(walk);
     if (status >= 0 && walk->count > 0)
-        status = annal_store_sessions(walk->store, visit, walk, walk->err);
-    /* these entries of `seen` are sorted: annal_store_sessions() visits the sessions in order */
+        status = annal_session_each(walk->store, visit, walk, walk->err);
+    /* these entries of `seen` are sorted: annal_session_each() visits the sessions in order */
     walk->sorted = walk->seen_count;
     if (status >= 0 && !sweep->options->dry_run)
         status = annal__artifact_lock(walk->store, LOCK_EX, &lock, walk->err);
     if (status >= 0 && walk->count > 0)
-        status = annal_store_sessions(walk->store, visit, walk, walk->err);
+        status = annal_session_each(walk->store, visit, walk, walk->err);
     if (status >= 0 && walk->count > 0)
         status = annal__stray_files(walk->store, read_stray, walk, walk->err);
     for (size_t i = 0; i < walk->count && status >= 0; i++) {

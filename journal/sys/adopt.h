@@ -11,7 +11,7 @@
  * Move a session into this store from another store, `from`, which no other process uses and which
  * is on the same filesystem: its journal is synced and renamed, so it keeps its file id and its
  * hashes. It is durable when this returns. At every moment the session is complete in this store,
- * or missing. The caller has checked it in `from` with annal_verify_session(); this function checks
+ * or missing. The caller has checked it in `from` with annal_session_verify(); this function checks
  * its header and, for a fork, that the event at its fork point exists in this store. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  `from` has no such session
@@ -19,8 +19,8 @@
  * ANNAL_ERR_CORRUPT   it is a fork, and its parent does not exist in this store or has another
  *                     history
  * ANNAL_ERR_BUSY      as for annal__replace_delete(); or a commit log still names this journal,
- *                     which was deleted from this store: annal_checkpoint() in the process that
- *                     owns the log helps
+ *                     which was deleted from this store: annal_store_checkpoint() in the process
+ *                     that owns the log helps
  * ANNAL_ERR_UNKNOWN   storage failed after the session was moved
  */
 ANNAL_MUST_CHECK annal_status annal__journal_adopt(annal_store *store, annal_store *from,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delete the journal of a session: a part of annal_delete(). */
+/* Delete the journal of a session: a part of annal_session_delete(). */
 #ifndef JOURNAL_SYS_DELETE_H
 #define JOURNAL_SYS_DELETE_H
 

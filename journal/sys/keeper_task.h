@@ -8,11 +8,12 @@
 /*
  * A task of the keeper, which belongs to the index, the snapshots or a program.
  *
- * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
- * this store object became readable in their journals, but period_ms after its last run, and once
- * more from annal__keeper_task_remove(). It must not wait for other processes, and must not append
- * to this store. A failure is logged. After ANNAL_END, which means that work is left, run is called
- * again after period_ms, or at once if it stopped early for the keeper (annal__keeper_is_needed()).
+ * run is called by the keeper, or by annal_store_keep(), on one thread at a time: soon after
+ * appends of this store object became readable in their journals, but period_ms after its last run,
+ * and once more from annal__keeper_task_remove(). It must not wait for other processes, and must
+ * not append to this store. A failure is logged. After ANNAL_END, which means that work is left,
+ * run is called again after period_ms, or at once if it stopped early for the keeper
+ * (annal__keeper_is_needed()).
  */
 typedef struct annal__keeper_task {
     const char *name; /* name for messages; static */

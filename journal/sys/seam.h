@@ -27,8 +27,8 @@ uint64_t annal__store_keep_free(const annal_store *store);
 /* Return the boot id of the system, 16 bytes. */
 const uint8_t *annal__store_boot(const annal_store *store);
 
-/* Return whether a keeper thread is running. If not, a function that waits long calls annal_keep()
- * repeatedly. */
+/* Return whether a keeper thread is running. If not, a function that waits long calls
+ * annal_store_keep() repeatedly. */
 bool annal__store_has_keeper(const annal_store *store);
 
 /*
@@ -58,7 +58,7 @@ typedef annal_status (*annal__stray_file_fn)(void *arg, const char *path);
 annal_status annal__stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
                                 annal_error *err);
 
-/* List sessions as annal_store_sessions() does, without reporting strays to the log callback: for
+/* List sessions as annal_session_each() does, without reporting strays to the log callback: for
  * internal work. */
 annal_status annal__session_list_read(annal_store *store, annal_session_fn fn, void *arg,
                                       annal_error *err);

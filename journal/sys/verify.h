@@ -8,7 +8,7 @@
 #include <annal/journal.h>
 
 /*
- * Check a session as annal_verify_session() does, and pass every valid event to event_fn, so that
+ * Check a session as annal_session_verify() does, and pass every valid event to event_fn, so that
  * derived data is checked in the same reading. after_damage: whether damage was found since the
  * event before. The event is valid until the callback returns; arg is passed to both callbacks.
  * proved, which may be NULL, is shared between the calls of a pass over many sessions.

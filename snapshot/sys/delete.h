@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal_delete() in two steps, for functions that do other work between them. */
+/* annal_session_delete() in two steps, for functions that do other work between them. */
 #ifndef SNAPSHOT_SYS_DELETE_H
 #define SNAPSHOT_SYS_DELETE_H
 
 #include <annal/delete.h>
 
 /* Delete one session. Its content stays in databases and commit logs until annal__delete_wipe(). fn
- * as for annal_delete(). */
+ * as for annal_session_delete(). */
 annal_status annal__delete_session(annal_index *index, annal_slice session, annal_delete_fn fn,
                                    void *arg, annal_error *err);
 

@@ -86,7 +86,7 @@ START_TEST(a_damaged_journal_stops_the_sweep)
     fixture_append(&f, "t", "{\"n\":1}");
     fixture_append(&f, "t", "{\"n\":2}");
     fixture_append(&f, "t", "{\"n\":3}");
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     const char *path = tmpdir_path(&f.dir, "store/events/t.jsonl");
     size_t len;
     char *bytes = file_read(path, &len);
@@ -110,7 +110,7 @@ START_TEST(a_renamed_or_second_journal_keeps_its_artifacts)
     annal_artifact_info info = *fixture_put(&f, "s", "named by a stray");
     name_it("s", &info);
     fixture_append(&f, "t", "1");
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     ck_assert_int_eq(mkdir(tmpdir_path(&f.dir, "store/events/a directory.jsonl"), 0700), 0);
     snprintf(to, sizeof to, "store/events/%s", names[_i]);
     ck_assert_int_eq(rename(tmpdir_path(&f.dir, "store/events/s.jsonl"), tmpdir_path(&f.dir, to)),
@@ -157,7 +157,7 @@ START_TEST(a_sweep_on_a_failing_disk_removes_no_named_artifact)
     annal_artifact_info named = *fixture_put(&f, "s", "named");
     name_it("s", &named);
     name_it("t", &named);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     for (; failed; at++) {
         struct failing_io disk;
         annal_store *store = NULL;

@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     if (status == ANNAL_OK)
         status = generate_store(store, &options, &err);
     if (status == ANNAL_OK)
-        status = annal_store_sessions(store, count, &total, &err);
+        status = annal_session_each(store, count, &total, &err);
     if (status == ANNAL_OK) {
         status = annal_store_close(store, &err);
         store = NULL;

@@ -136,7 +136,7 @@ static int64_t ask(annal_index *index, const char *sql)
 {
     int64_t n = 0;
     annal_error err = {0};
-    must(annal_sql(index, annal_slice_of(sql), NULL, take, &n, &err), &err);
+    must(annal_index_sql(index, annal_slice_of(sql), NULL, take, &n, &err), &err);
     return n;
 }
 

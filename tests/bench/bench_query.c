@@ -170,11 +170,12 @@ static int add_place(void *arg, const annal_row *row)
 static void find_places(struct bench *bench)
 {
     annal_error err;
-    check(annal_sql(bench->index,
-                    ANNAL_SLICE("SELECT session_id, offset, length, timestamp FROM event_index "
-                                "WHERE type = '" TYPE "' ORDER BY timestamp, session_id, seq"),
-                    NULL, add_place, bench, &err),
-          "list the events", &err);
+    check(
+        annal_index_sql(bench->index,
+                        ANNAL_SLICE("SELECT session_id, offset, length, timestamp FROM event_index "
+                                    "WHERE type = '" TYPE "' ORDER BY timestamp, session_id, seq"),
+                        NULL, add_place, bench, &err),
+        "list the events", &err);
     if (bench->place_count < ROWS * (WINDOWS + 1))
         die("list the events", "there are too few: make the store with bench_generate");
 }

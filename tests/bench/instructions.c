@@ -71,7 +71,7 @@ HOT uint64_t hot_bulk(annal_writer *writer, const annal_draft *drafts, size_t co
 HOT void hot_bulk_sync(annal_store *store)
 {
     annal_error err;
-    check(annal_sync(store, &err), &err);
+    check(annal_store_sync(store, &err), &err);
 }
 
 HOT void hot_index(annal_index *index)

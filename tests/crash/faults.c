@@ -527,14 +527,14 @@ static void ck_sessions(struct life *life, bool verify)
         if (!verify || last == 0)
             continue;
         annal_status status =
-            annal_verify_session(life->store, annal_slice_of(names[i]), NULL, NULL, &result, &err);
+            annal_session_verify(life->store, annal_slice_of(names[i]), NULL, NULL, &result, &err);
         ck_fault(status == ANNAL_OK, "verify session '%s': %s", names[i], err.message);
         ck_fault(result.findings == 0 && result.last_seq == last && result.events == last,
                  "verify session '%s': %" PRIu64 " findings, last seq %" PRIu64, names[i],
                  result.findings, result.last_seq);
     }
     annal_error err = {0};
-    annal_status status = annal_store_sessions(life->store, count_session, &listing, &err);
+    annal_status status = annal_session_each(life->store, count_session, &listing, &err);
     ck_fault(status == ANNAL_OK, "list the sessions: %s", err.message);
     ck_fault(!verify || listing.listed == there, "%zu sessions are listed and %zu are there",
              listing.listed, there);

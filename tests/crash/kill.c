@@ -162,7 +162,7 @@ static void *work(void *arg)
         }
         annal_error err;
         if (batch)
-            need(annal_sync(worker->store, &err), &err);
+            need(annal_store_sync(worker->store, &err), &err);
         if (unit > slow_from)
             sleep_us(1000);
         for (unsigned i = 0; i < many; i++) {
@@ -294,7 +294,7 @@ static void prove(const struct plan *plan)
         ck_assert_uint_eq(proof.open, 0);
         annal_verify_result result = {0};
         if (last > 0)
-            ck_ok(annal_verify_session(store, annal_slice_of(name), NULL, NULL, &result, err));
+            ck_ok(annal_session_verify(store, annal_slice_of(name), NULL, NULL, &result, err));
         ck_assert_uint_eq(result.findings, 0);
         ck_assert_uint_eq(result.events, last);
     }

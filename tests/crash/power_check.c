@@ -144,7 +144,7 @@ static bool check_session(struct power_check *check, annal_store *store,
     if (*out_count < session->count && session->events[*out_count].joined)
         return wrong(check, "session %s: event %zu is left and %zu, appended with it, is not",
                      session->name, *out_count, *out_count + 1);
-    annal_status status = annal_verify_session(store, annal_slice_of(session->name), note_finding,
+    annal_status status = annal_session_verify(store, annal_slice_of(session->name), note_finding,
                                                check, &result, &err);
     if (status == ANNAL_ERR_NOTFOUND && *out_count == 0)
         return true;
@@ -185,7 +185,7 @@ static bool check_sessions(struct power_check *check, annal_store *store,
             !check_session(check, store, &check->model->sessions[i], &counts[i]))
             return false;
     }
-    if (annal_store_sessions(store, is_expected, &strangers, &err) < 0)
+    if (annal_session_each(store, is_expected, &strangers, &err) < 0)
         return wrong(check, "the sessions cannot be listed: %s", err.message);
     return strangers.good;
 }
@@ -257,7 +257,7 @@ static bool dump_index(struct power_check *check, annal_index *index, uint64_t *
     for (size_t i = 0; i < sizeof selects / sizeof *selects; i++) {
         annal_error err = {0};
         annal_status status =
-            annal_sql(index, annal_slice_of(selects[i]), NULL, dump_row, &dump, &err);
+            annal_index_sql(index, annal_slice_of(selects[i]), NULL, dump_row, &dump, &err);
         if (status < 0)
             return wrong(check, "%s: %s", selects[i], err.message);
         dump_bytes(&dump, "#", 1);
@@ -356,7 +356,7 @@ bool power_check_disk(struct power_check *check, struct sim_disk *disk)
         annal_error err = {0};
         if (check->model->sessions[i].copy)
             continue;
-        annal_status status = annal_verify_session(
+        annal_status status = annal_session_verify(
             store, annal_slice_of(check->model->sessions[i].name), NULL, NULL, &result, &err);
         again[i] = (size_t)result.last_seq;
         if (status != ANNAL_OK || result.findings > 0 || again[i] != counts[i] + 1)

@@ -54,7 +54,7 @@ void model_adopt(struct model *model, const struct model *from, const char *name
 void model_adopted(struct model *model, const char *name);
 /* A user copies a journal to this name. Until its deletion the copy may exist, complete or not. */
 void model_copy(struct model *model, const char *name);
-/* annal_sync(), a checkpoint or a close returned. */
+/* annal_store_sync(), a checkpoint or a close returned. */
 void model_sync(struct model *model);
 
 #endif

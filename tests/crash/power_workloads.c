@@ -122,18 +122,18 @@ static annal_status try_delete(struct program *program, const char *session, ann
 
 static void keep(struct program *program)
 {
-    ck_ok(annal_keep(program->store, err));
+    ck_ok(annal_store_keep(program->store, err));
 }
 
 static void sync_store(struct program *program)
 {
-    ck_ok(annal_sync(program->store, err));
+    ck_ok(annal_store_sync(program->store, err));
     model_sync(&program->run->model);
 }
 
 static void checkpoint(struct program *program)
 {
-    ck_ok(annal_checkpoint(program->store, err));
+    ck_ok(annal_store_checkpoint(program->store, err));
     model_sync(&program->run->model);
 }
 
@@ -571,7 +571,7 @@ static void run_prune(struct power_run *run)
     const annal_draft draft = {.type = ANNAL_SLICE("session.pruned"), .data = annal_slice_of(data)};
     model_append(&run->model, "p", &draft, 1, ANNAL_LEVEL_SYNC);
     model_append(&run->model, "q", &draft, 1, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_prune(program.index, &options, delete_pruned, &program, err));
+    ck_ok(annal_session_prune(program.index, &options, delete_pruned, &program, err));
     append(&program, "q", 1, 20, ANNAL_LEVEL_SYNC);
     append(&program, "a", 1, 20, ANNAL_LEVEL_SYNC);
     end(&program);

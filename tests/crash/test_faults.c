@@ -17,21 +17,21 @@ static void sync_all(struct life *life)
 {
     annal_error err = {0};
     if (life->store != NULL)
-        record_answer(life, annal_sync(life->store, err_for(life, &err)), true);
+        record_answer(life, annal_store_sync(life->store, err_for(life, &err)), true);
 }
 
 static void checkpoint(struct life *life)
 {
     annal_error err = {0};
     if (life->store != NULL)
-        record_answer(life, annal_checkpoint(life->store, err_for(life, &err)), true);
+        record_answer(life, annal_store_checkpoint(life->store, err_for(life, &err)), true);
 }
 
 static void keep(struct life *life)
 {
     annal_error err = {0};
     if (life->store != NULL)
-        record_answer(life, annal_keep(life->store, err_for(life, &err)), false);
+        record_answer(life, annal_store_keep(life->store, err_for(life, &err)), false);
 }
 
 /* The next group does not fit into the region of the log any more. */
@@ -323,7 +323,7 @@ static void verify(struct life *life, const char *session)
     annal_verify_result result;
     annal_error err = {0};
     annal_status status =
-        annal_verify_session(life->store, annal_slice_of(session), NULL, NULL, &result, &err);
+        annal_session_verify(life->store, annal_slice_of(session), NULL, NULL, &result, &err);
     ck_fault(status < 0 ||
                  (result.findings == 0 && result.last_seq == expected_events(life, session)),
              "verify session '%s': %" PRIu64 " findings, last seq %" PRIu64, session,
@@ -344,7 +344,7 @@ static void look(struct life *life)
     annal_session_info info;
     annal_error err = {0};
     annal_event event;
-    annal_status status = annal_store_sessions(life->store, count_one, &sessions, &err);
+    annal_status status = annal_session_each(life->store, count_one, &sessions, &err);
     ck_fault(status < 0 || sessions == 2, "%u sessions are listed", sessions);
     ck_fault(status == ANNAL_OK || fault_came(life), "the list fails: %s", err.message);
     status = annal_session_info_get(life->store, ANNAL_SLICE("b"), &info, &err);
@@ -573,7 +573,7 @@ static void repair(struct life *life, const char *to)
              result.events, result.gaps, result.last_seq);
     if (status < 0 || to[0] == '\0')
         return;
-    status = annal_verify_session(life->store, annal_slice_of(to), NULL, NULL, &proof, &err);
+    status = annal_session_verify(life->store, annal_slice_of(to), NULL, NULL, &proof, &err);
     ck_fault(status == ANNAL_OK || fault_came(life), "verify fails: %s", err.message);
     /* After a failed write its journal may lag the log for a while: rule 6. */
     bool behind = fault_came(life) && strcmp(to, "mended") == 0;
@@ -653,7 +653,7 @@ static void prove_fork(struct life *life)
     if (status == ANNAL_ERR_NOTFOUND)
         goto done; /* no session exists that could be forked */
     ck_fault(status == ANNAL_OK, "no fork can be made: %s", err.message);
-    status = annal_verify_session(life->store, ANNAL_SLICE("fork"), NULL, NULL, &proof, &err);
+    status = annal_session_verify(life->store, ANNAL_SLICE("fork"), NULL, NULL, &proof, &err);
     ck_fault(status == ANNAL_OK && proof.findings == 0 && proof.last_seq == 1,
              "the fork is not sound, to seq %" PRIu64 ": %s", proof.last_seq, err.message);
 done:

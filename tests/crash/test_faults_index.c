@@ -134,7 +134,7 @@ static void ask_sql(struct life *life, annal_index *index, const char *sql)
     int64_t number = -1;
     const annal_sql_options options = {.out_lag = &lag};
     annal_status status =
-        annal_sql(index, annal_slice_of(sql), &options, take_integer, &number, &err);
+        annal_index_sql(index, annal_slice_of(sql), &options, take_integer, &number, &err);
     ck_failure(life, status, &err, sql);
     ck_fault(status < 0 || lag.bytes > 0 || was_denied(life) || !is_certain(life, "b") ||
                  number == (int64_t)expected_events(life, "b"),
@@ -238,7 +238,8 @@ static void find(struct life *life, annal_index *index, const annal_slice *words
     annal_error err = {0};
     annal_lag lag = {0};
     uint64_t events = 0;
-    annal_status status = annal_search_sessions(index, &options, count_found, &events, &lag, &err);
+    annal_status status =
+        annal_search_session_each(index, &options, count_found, &events, &lag, &err);
     ck_failure(life, status, &err, "search");
     ck_fault(status < 0 || lag.bytes > 0 || was_denied(life) || events == 4,
              "%" PRIu64 " events are found", events);
@@ -344,8 +345,8 @@ static void live_packs(struct life *life)
         ask_pack(life, index);
         ck_failure(life, annal_pack_rebuild(index, "counts", NULL, &err), &err, "rebuild a pack");
         ask_pack(life, index);
-        ck_failure(life, annal_index_packs(index, count_packs, &packs, &err), &err, "list packs");
-        ck_failure(life, annal_packs_verify(index, no_finding, &findings, &err), &err,
+        ck_failure(life, annal_pack_each(index, count_packs, &packs, &err), &err, "list packs");
+        ck_failure(life, annal_pack_verify(index, no_finding, &findings, &err), &err,
                    "verify packs");
         ck_failure(life, annal_pack_enable(life->store, "teams", NULL, &err), &err, "enable");
         ck_failure(life, annal__packs_of_users(life->path, free_pack, NULL, &err), &err,
@@ -364,7 +365,7 @@ static void prove_packs(struct life *life)
     annal_index *index = open_index(life);
     for (int i = 0; i < 2; i++) {
         ask_pack(life, index);
-        annal_status status = annal_packs_verify(index, no_finding, &findings, &err);
+        annal_status status = annal_pack_verify(index, no_finding, &findings, &err);
         ck_fault(status == ANNAL_OK && findings == 0, "verify: %s", err.message);
         catch_up(life, index, true);
     }
@@ -630,7 +631,7 @@ static void ck_reduce(struct life *life, annal_index *index)
     void *state = NULL;
     annal_error err = {0};
     annal_status status =
-        annal_reduce(index, ANNAL_SLICE("b"), &reducer, at, &options, &state, NULL, &err);
+        annal_replay_reduce(index, ANNAL_SLICE("b"), &reducer, at, &options, &state, NULL, &err);
     ck_failure(life, status, &err, "reduce");
     ck_fault(status < 0 || count == 9, "reduced to %" PRIu64, count);
 }

@@ -57,7 +57,7 @@ static int check_session(void *arg, annal_slice session, uint64_t bytes)
     annal_session_info info;
     (void)bytes;
     memcpy(id, session.ptr, session.len);
-    ck_ok(annal_verify_session(store, session, NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, session, NULL, NULL, &result, err));
     ck_assert_msg(result.findings == 0, "session %s", id);
     ck_ok(annal_session_info_get(store, session, &info, err));
     ck_assert_uint_eq(read_session(store, id, NULL, NULL), info.last_seq);
@@ -97,7 +97,7 @@ START_TEST(acknowledged_forks_survive_kill_9)
             forks++;
         }
         close(pipes[0]);
-        ck_ok(annal_store_sessions(store, check_session, store, err));
+        ck_ok(annal_session_each(store, check_session, store, err));
         store_close(store);
     }
     printf("forks acknowledged before kill -9: %u\n", forks);

@@ -64,7 +64,7 @@ static void check_left(struct sim_disk *left)
 {
     annal_store *store = open_on(left);
     annal_artifact_verify_result result;
-    ck_ok(annal_store_sessions(store, check_session, store, err));
+    ck_ok(annal_session_each(store, check_session, store, err));
     ck_ok(annal_artifact_verify(store, NULL, NULL, &result, err));
     ck_assert_uint_eq(result.damaged, 0);
     ck_ok(annal_store_close(store, err));
@@ -120,7 +120,7 @@ START_TEST(no_power_cut_leaves_an_event_whose_artifact_is_missing_or_damaged)
     append_large(store, "s", 'a'); /* exists already */
     append_large(store, "t", 'a');
     append_large(store, "s", 'b');
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     disk->hook = NULL;
     cut_power();
     ck_ok(annal_store_close(store, err));

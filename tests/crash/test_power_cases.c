@@ -269,11 +269,11 @@ START_TEST(a_session_that_changed_owners_is_complete_in_either_order_of_redo)
         if (_i == 1)
             add(&one, "s", ANNAL_LEVEL_OS);
         ask(&two, "s");
-        ck_ok(annal_keep(one.store, err));
+        ck_ok(annal_store_keep(one.store, err));
         add(&two, "s", ANNAL_LEVEL_SYNC);
         cut_power();
         ask(&one, "s");
-        ck_ok(annal_keep(two.store, err));
+        ck_ok(annal_store_keep(two.store, err));
     }
     close_side(&two);
     close_side(&one);
@@ -303,7 +303,7 @@ START_TEST(a_journal_with_a_failed_sync_never_counts_as_synced)
     annal_error err = {0};
     add(&one, "s", ANNAL_LEVEL_SYNC);
     set_trap(SIM_SYNC, "s.jsonl", EIO, NULL);
-    annal_status status = annal_checkpoint(one.store, &err);
+    annal_status status = annal_store_checkpoint(one.store, &err);
     ck_assert_ptr_null(trap.name);
     cut_power();
     if (status == ANNAL_OK)
@@ -344,9 +344,9 @@ START_TEST(a_journal_created_by_another_process_keeps_its_name)
     struct side one = open_side(), two = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
     ask(&two, "s");
-    ck_ok(annal_keep(one.store, err));
+    ck_ok(annal_store_keep(one.store, err));
     add(&two, "s", ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(two.store, err));
+    ck_ok(annal_store_checkpoint(two.store, err));
     cut_power();
     ck_ok(annal_store_close(two.store, err));
     cut_power();
@@ -463,14 +463,14 @@ START_TEST(a_checkpointed_region_is_never_redone)
     remove_by_hand("gone");
     one = open_side();
     add(&one, "s", ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(one.store, err));
+    ck_ok(annal_store_checkpoint(one.store, err));
     delete_session(&one, "s");
     for (int i = 0; i < 3; i++) {
         disk->hook = spring;
         trap.check = true;
         add(&one, "s", ANNAL_LEVEL_SYNC); /* begins a region */
         trap.check = false;
-        ck_ok(annal_checkpoint(one.store, err));
+        ck_ok(annal_store_checkpoint(one.store, err));
     }
     close_side(&one);
 }
@@ -484,7 +484,7 @@ START_TEST(no_append_and_no_checkpoint_waits_for_the_index)
     const annal_index_options options = {.follow = true};
     ck_ok(annal_index_open(one.store, &options, &index, err));
     add(&one, "s", ANNAL_LEVEL_SYNC);
-    ck_ok(annal_keep(one.store, err));
+    ck_ok(annal_store_keep(one.store, err));
     struct sim_process *other = sim_process_new(disk);
     char path[80];
     snprintf(path, sizeof path, "%s/store/locks/index", other->root);
@@ -495,7 +495,7 @@ START_TEST(no_append_and_no_checkpoint_waits_for_the_index)
     for (int i = 0; i < 8; i++) {
         ck_ok(try_add(&one, "s", 300000, ANNAL_LEVEL_SYNC, err));
         disk->now_us += 1000000; /* the index is due */
-        ck_ok(annal_keep(one.store, err));
+        ck_ok(annal_store_keep(one.store, err));
     }
     annal_store_metrics_get(one.store, ANNAL_METRICS_OF_OBJECT, &after);
     ck_assert_uint_gt(after.checkpoints, before.checkpoints);
@@ -677,7 +677,7 @@ START_TEST(a_finished_backup_is_complete_after_a_power_cut)
     add(&one, "m", ANNAL_LEVEL_OS);
     ck_ok(annal_artifact_put(one.store, ANNAL_SLICE("s"), ANNAL_SLICE("kept"), &artifact, err));
     snprintf(path, sizeof path, "%s/backup", one.process->root);
-    ck_ok(annal_backup(index, path, NULL, &made, err));
+    ck_ok(annal_backup_create(index, path, NULL, &made, err));
     struct sim_choices choices;
     sim_choices_init(&choices, disk, 1, OUTCOMES);
     while (sim_choices_next(&choices)) {

@@ -71,7 +71,7 @@ START_TEST(damage_in_the_middle_costs_its_line_and_cuts_nothing)
     ck_assert_uint_eq(damages, 1);
     for (unsigned seq = 1; seq <= 11; seq++)
         ck_assert_int_eq(came[seq], seq != 5);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 1);
     ck_assert_uint_eq(result.events, 10);
     store_close(store);
@@ -168,7 +168,7 @@ START_TEST(a_journal_under_the_name_of_another_session_is_refused)
         ck_status(ANNAL_ERR_CORRUPT, annal_cursor_open(store, session, 1, &cursor, err));
         ck_status(ANNAL_ERR_CORRUPT,
                   append_number(store, i == 0 ? "a" : "b", 9, 40, ANNAL_LEVEL_SYNC, &seq, err));
-        ck_ok(annal_verify_session(store, session, count_finding, &findings, &result, err));
+        ck_ok(annal_session_verify(store, session, count_finding, &findings, &result, err));
         ck_assert_uint_eq(findings, 1);
         ck_assert_uint_eq(result.events, 0);
     }
@@ -295,7 +295,7 @@ START_TEST(malicious_lines_break_no_parser_and_are_reported)
         ck_assert_uint_lt(steps++, 20);
     }
     annal_cursor_close(cursor);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
     ck_assert_uint_ge(result.findings, 7); /* all but the first event */
 
     /* Nor does what no hash vouches for: a line without an end, NULs. */
@@ -304,7 +304,7 @@ START_TEST(malicious_lines_break_no_parser_and_are_reported)
     ck_assert_ptr_nonnull(bytes);
     memset(bytes, '{', (size_t)1 << 20);
     file_write(journal, bytes, (size_t)3 << 20);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.events, 0);
     ck_assert_uint_eq(result.findings, 1);
     free(bytes);

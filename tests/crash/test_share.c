@@ -253,9 +253,9 @@ START_TEST(a_child_of_fork_is_refused_and_harms_nothing)
         uint64_t seq;
         bool refused =
             append_number(store, "s", 3, 20, ANNAL_LEVEL_SYNC, &seq, NULL) == ANNAL_ERR_CLOSED &&
-            annal_sync(store, NULL) == ANNAL_ERR_CLOSED &&
-            annal_checkpoint(store, NULL) == ANNAL_ERR_CLOSED &&
-            annal_keep(store, NULL) == ANNAL_ERR_CLOSED &&
+            annal_store_sync(store, NULL) == ANNAL_ERR_CLOSED &&
+            annal_store_checkpoint(store, NULL) == ANNAL_ERR_CLOSED &&
+            annal_store_keep(store, NULL) == ANNAL_ERR_CLOSED &&
             annal_cursor_open(store, ANNAL_SLICE("s"), 1, &cursor, NULL) == ANNAL_ERR_CLOSED &&
             annal_session_info_get(store, ANNAL_SLICE("s"), &info, NULL) == ANNAL_ERR_CLOSED &&
             annal_store_close(store, NULL) == ANNAL_OK;
@@ -351,8 +351,8 @@ START_TEST(a_read_only_store_needs_no_locks_and_no_log)
     ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true}, &store, err));
     ck_numbers(store, "s", 3);
     ck_status(ANNAL_ERR_READONLY, annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
-    ck_status(ANNAL_ERR_READONLY, annal_sync(store, err));
-    ck_ok(annal_keep(store, err));
+    ck_status(ANNAL_ERR_READONLY, annal_store_sync(store, err));
+    ck_ok(annal_store_keep(store, err));
     store_close(store);
     ck_assert_int_eq(access(tmpdir_path(&dir, "store/locks"), F_OK), -1);
     run("chmod -R u+w", path, "");

@@ -209,7 +209,7 @@ static void recover(const char *bytes, size_t len)
     MUST(file != NULL && fwrite(bytes, 1, len, file) == len && fclose(file) == 0);
     for (int again = 0; again < 2; again++) {
         MUST(annal__store_open(bed.path, &options, &seams, &store, NULL) == ANNAL_OK);
-        MUST(annal_store_sessions(store, read_one, store, NULL) >= 0);
+        MUST(annal_session_each(store, read_one, store, NULL) >= 0);
         (void)annal_store_close(store, NULL);
     }
 }

@@ -277,7 +277,7 @@ static void fill(void)
     fork_at("forked", 3, "again",
             codec->format == ANNAL_FORMAT_JSON ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON);
     keep_snapshot("plain");
-    MUST(annal_checkpoint(store, &reason) == ANNAL_OK);
+    MUST(annal_store_checkpoint(store, &reason) == ANNAL_OK);
     usleep(500000); /* who needs the next region sooner gets a larger log */
     append_numbers("redo", 4, 6, ANNAL_LEVEL_SYNC);
     append_numbers("made", 1, 2, ANNAL_LEVEL_SYNC);

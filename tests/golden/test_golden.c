@@ -106,7 +106,7 @@ static int ck_one(void *arg, annal_slice id, uint64_t bytes)
     uint64_t last = ck_session(sessions->store, sessions->made, session);
     ck_ok(append_number(sessions->store, session, 1, 10, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_uint_eq(seq, last + 1);
-    ck_ok(annal_verify_session(sessions->store, id, NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(sessions->store, id, NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
     ck_assert_uint_eq(result.last_seq, seq);
     sessions->count++;
@@ -129,7 +129,7 @@ START_TEST(a_store_of_every_version_is_recovered_read_and_extended)
         copy_made(made[i], path);
         annal_store *store = store_open(path);
         struct sessions sessions = {.store = store, .made = made[i]};
-        ck_ok(annal_store_sessions(store, ck_one, &sessions, err));
+        ck_ok(annal_session_each(store, ck_one, &sessions, err));
         ck_assert_uint_eq(sessions.count, count_expected(made[i]));
         store_close(store);
         tmpdir_renew();

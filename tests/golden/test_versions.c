@@ -116,7 +116,7 @@ START_TEST(a_newer_journal_is_read_and_verified_and_takes_no_events)
     char *before = file_read(tmpdir_path(&dir, "store/events/a.jsonl"), &before_len);
     ck_assert_int_eq(open_as(false, &store, NULL), ANNAL_OK);
     ck_numbers(store, "a", 3);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("a"), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("a"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
     ck_assert_uint_eq(result.events, 3);
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("a"), &info, err));
@@ -154,7 +154,7 @@ START_TEST(unknown_parts_of_a_newer_journal_are_unsupported_and_not_damage)
         ck_assert_msg(strstr(reason.message, "version 3") != NULL, "%s", reason.message);
     }
     annal_cursor_close(cursor);
-    ck_assert_int_eq(annal_verify_session(store, ANNAL_SLICE("a"), NULL, NULL, &result, &reason),
+    ck_assert_int_eq(annal_session_verify(store, ANNAL_SLICE("a"), NULL, NULL, &result, &reason),
                      ANNAL_ERR_UNSUPPORTED);
     ck_assert_int_eq(append_number(store, "a", 4, 40, ANNAL_LEVEL_SYNC, &seq, &reason),
                      ANNAL_ERR_UNSUPPORTED);

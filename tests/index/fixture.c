@@ -136,7 +136,7 @@ char *fixture_sql(struct fixture *fixture, const char *sql)
 {
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_ok(annal_sql(fixture->index, annal_slice_of(sql), NULL, text_row, &text, err));
+    ck_ok(annal_index_sql(fixture->index, annal_slice_of(sql), NULL, text_row, &text, err));
     return text.ptr;
 }
 
@@ -157,7 +157,8 @@ char *fixture_dump(struct fixture *fixture)
     struct text text = {0};
     for (size_t i = 0; i < sizeof selects / sizeof *selects; i++) {
         text_add(&text, "--\n", 3);
-        ck_ok(annal_sql(fixture->index, annal_slice_of(selects[i]), NULL, text_row, &text, err));
+        ck_ok(annal_index_sql(fixture->index, annal_slice_of(selects[i]), NULL, text_row, &text,
+                              err));
     }
     return text.ptr;
 }

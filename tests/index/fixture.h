@@ -47,8 +47,8 @@ void fixture_append_many(struct fixture *fixture, const char *session, unsigned 
 void fixture_append_session(struct fixture *fixture, const char *session);
 
 /*
- * Run a SELECT through annal_sql() and return its rows: columns separated by |, rows by newlines.
- * A failure fails the test. free() it.
+ * Run a SELECT through annal_index_sql() and return its rows: columns separated by |, rows by
+ * newlines. A failure fails the test. free() it.
  */
 char *fixture_sql(struct fixture *fixture, const char *sql);
 

@@ -15,7 +15,7 @@
 static annal_status ask(const char *sql, annal_error *err)
 {
     struct text text = {0};
-    annal_status status = annal_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, err);
+    annal_status status = annal_index_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, err);
     free(text.ptr);
     return status;
 }
@@ -185,9 +185,9 @@ START_TEST(no_statement_returns_an_address)
     annal_error err = {0};
     ck_refused("SELECT fts3_tokenizer('simple')",
                "the function fts3_tokenizer is not allowed in a statement that only reads");
-    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT fts3_tokenizer('simple', ?1)"),
-                               &(annal_sql_options){.params = &address, .param_count = 1}, text_row,
-                               NULL, &err),
+    ck_assert_int_eq(annal_index_sql(f.index, ANNAL_SLICE("SELECT fts3_tokenizer('simple', ?1)"),
+                                     &(annal_sql_options){.params = &address, .param_count = 1},
+                                     text_row, NULL, &err),
                      ANNAL_ERR_SQL);
     ck_refused("EXPLAIN SELECT * FROM json_each('[]')", NULL);
     const annal_filter filter = {.where = ANNAL_SLICE("length(" TOKENIZER ") > 0")};

@@ -52,7 +52,7 @@ static char *dump_of(annal_store *store)
 {
     struct dump dump = {.store = store};
     text_add(&dump.text, "", 0);
-    ck_ok(annal_store_sessions(store, dump_session, &dump, err));
+    ck_ok(annal_session_each(store, dump_session, &dump, err));
     return dump.text.ptr;
 }
 
@@ -103,12 +103,12 @@ START_TEST(a_restored_store_has_the_same_events_artifacts_and_packs)
     const char cursor[] = "{\"annal_cursor\":1}\n";
     file_write(tmpdir_path(&f.dir, "store/cursors/bill.json"), cursor, strlen(cursor));
     file_write(tmpdir_path(&f.dir, "store/cursors/bill.json.tmp-0123456789abcdef"), "x", 1);
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
     ck_assert_uint_eq(result.sessions, 3);
     ck_assert_uint_eq(result.artifacts, 1);
     ck_assert_uint_eq(result.files, 6);
     ck_ok(annal_backup_check(backup, NULL, &result, err));
-    ck_ok(annal_restore(backup, restored, NULL, &result, err));
+    ck_ok(annal_backup_restore(backup, restored, NULL, &result, err));
     annal_store *store = open_restored();
     char *before = dump_of(f.store), *after = dump_of(store);
     ck_assert_str_eq(before, after);
@@ -127,8 +127,8 @@ END_TEST
 
 START_TEST(a_store_without_events_is_restored)
 {
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
-    ck_ok(annal_restore(backup, restored, NULL, &result, err));
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
+    ck_ok(annal_backup_restore(backup, restored, NULL, &result, err));
     ck_ok(annal_store_close(open_restored(), err));
 }
 END_TEST
@@ -138,21 +138,23 @@ START_TEST(a_backup_and_a_restore_overwrite_no_file)
     fixture_append_session(&f, "s1");
     mkdir(backup, 0700);
     mkdir(restored, 0700);
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
-    ck_assert_int_eq(annal_backup(f.index, backup, NULL, &result, NULL), ANNAL_ERR_CONFLICT);
-    ck_assert_int_eq(annal_restore(backup, f.path, NULL, &result, NULL), ANNAL_ERR_CONFLICT);
-    ck_ok(annal_restore(backup, restored, NULL, &result, err));
-    ck_assert_int_eq(annal_restore(backup, restored, NULL, &result, NULL), ANNAL_ERR_CONFLICT);
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
+    ck_assert_int_eq(annal_backup_create(f.index, backup, NULL, &result, NULL), ANNAL_ERR_CONFLICT);
+    ck_assert_int_eq(annal_backup_restore(backup, f.path, NULL, &result, NULL), ANNAL_ERR_CONFLICT);
+    ck_ok(annal_backup_restore(backup, restored, NULL, &result, err));
+    ck_assert_int_eq(annal_backup_restore(backup, restored, NULL, &result, NULL),
+                     ANNAL_ERR_CONFLICT);
 }
 END_TEST
 
 START_TEST(an_interrupted_backup_is_not_a_backup)
 {
     fixture_append_session(&f, "s1");
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "backup/manifest")), 0);
     ck_assert_int_eq(annal_backup_check(backup, NULL, &result, NULL), ANNAL_ERR_NOTFOUND);
-    ck_assert_int_eq(annal_restore(backup, restored, NULL, &result, NULL), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal_backup_restore(backup, restored, NULL, &result, NULL),
+                     ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(access(restored, F_OK), -1);
 }
 END_TEST
@@ -162,7 +164,7 @@ START_TEST(every_flipped_byte_and_every_cut_of_a_backup_is_reported)
 {
     static const char *const names[] = {"backup/manifest", "backup/events/s1.jsonl"};
     fixture_append(&f, "s1", "a.b", "{\"n\":1}");
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
     for (size_t i = 0; i < 2; i++) {
         size_t len;
         const char *path = tmpdir_path(&f.dir, names[i]);
@@ -182,7 +184,8 @@ START_TEST(every_flipped_byte_and_every_cut_of_a_backup_is_reported)
     }
     ck_ok(annal_backup_check(backup, NULL, &result, err));
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, names[1])), 0);
-    ck_assert_int_eq(annal_restore(backup, restored, NULL, &result, NULL), ANNAL_ERR_CORRUPT);
+    ck_assert_int_eq(annal_backup_restore(backup, restored, NULL, &result, NULL),
+                     ANNAL_ERR_CORRUPT);
     ck_assert_int_eq(access(restored, F_OK), -1);
 }
 END_TEST
@@ -214,7 +217,7 @@ START_TEST(a_torn_end_is_left_out_and_damage_is_copied)
     fixture_append(&f, "s1", "a.b", "{\"n\":1}");
     fixture_append(&f, "s2", "a.b", "{\"n\":1}");
     fixture_append(&f, "s2", "a.b", "{\"n\":2}");
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     const char *torn = tmpdir_path(&f.dir, "store/events/s1.jsonl");
     const char *damaged = tmpdir_path(&f.dir, "store/events/s2.jsonl");
     size_t len, damaged_len;
@@ -226,7 +229,7 @@ START_TEST(a_torn_end_is_left_out_and_damage_is_copied)
     FILE *file = fopen(torn, "a");
     fputs("{\"seq\":2,\"ts\":\"2026", file);
     fclose(file);
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
     size_t copied_len;
     char *copied = file_read(tmpdir_path(&f.dir, "backup/events/s1.jsonl"), &copied_len);
     ck_assert_uint_eq(copied_len, len);
@@ -251,7 +254,7 @@ START_TEST(the_progress_callback_can_stop_a_backup)
 {
     const annal_backup_options options = {.progress = stop_at_once};
     fixture_append_session(&f, "s1");
-    ck_assert_int_eq(annal_backup(f.index, backup, &options, &result, NULL), ANNAL_END);
+    ck_assert_int_eq(annal_backup_create(f.index, backup, &options, &result, NULL), ANNAL_END);
     ck_assert_int_eq(access(tmpdir_path(&f.dir, "backup/manifest"), F_OK), -1);
 }
 END_TEST
@@ -278,7 +281,7 @@ static void fail_each_call(bool for_good)
         disk.calls = 0;
         disk.fail_at = at;
         disk.for_good = for_good;
-        annal_status status = annal_backup(index, directory, NULL, &result, NULL);
+        annal_status status = annal_backup_create(index, directory, NULL, &result, NULL);
         failed = disk.failed[0] != '\0';
         disk.fail_at = 0;
         annal_status check = annal_backup_check(directory, NULL, &result, NULL);
@@ -300,7 +303,7 @@ START_TEST(on_a_failing_disk_a_backup_is_whole_or_not_a_backup)
 {
     fixture_append_session(&f, "s1");
     put("s2", "large");
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     fail_each_call(_i == 1);
 }
 END_TEST
@@ -312,7 +315,7 @@ START_TEST(on_a_failing_disk_a_store_is_restored_whole_or_not_at_all)
     unsigned at = 1;
     fixture_append_session(&f, "s1");
     put("s2", "large");
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
     for (; failed; at++) {
         struct failing_io disk;
         char name[64];
@@ -419,11 +422,11 @@ START_TEST(every_backup_is_sound_while_sessions_are_written_deleted_and_converte
         const char *directory = tmpdir_path(&f.dir, name);
         snprintf(name, sizeof name, "restored-%d", i);
         const char *path = tmpdir_path(&f.dir, name);
-        ck_ok(annal_backup(f.index, directory, NULL, &result, err));
+        ck_ok(annal_backup_create(f.index, directory, NULL, &result, err));
         ck_assert_uint_gt(result.sessions, 0);
-        ck_ok(annal_restore(directory, path, NULL, &result, err));
+        ck_ok(annal_backup_restore(directory, path, NULL, &result, err));
         ck_ok(annal_store_open(path, &(annal_store_options){.no_keeper = true}, &store, err));
-        ck_ok(annal_store_sessions(store, verify_one, store, err));
+        ck_ok(annal_session_each(store, verify_one, store, err));
         ck_ok(annal_artifact_verify(store, NULL, NULL, &proved, err));
         ck_assert_uint_eq(proved.damaged, 0);
         ck_ok(annal_store_close(store, err));

@@ -36,7 +36,7 @@ static int check_session(void *arg, annal_slice session, uint64_t bytes)
     annal_store *store = NULL;
     (void)bytes;
     ck_ok(annal_store_open(restored, &(annal_store_options){.read_only = true}, &store, err));
-    ck_ok(annal_verify_session(store, session, NULL, NULL, &proved, err));
+    ck_ok(annal_session_verify(store, session, NULL, NULL, &proved, err));
     ck_assert_uint_eq(proved.findings, 0);
     snprintf(one, sizeof one, "%.*s:%llu ", ANNAL_FMT(session),
              (unsigned long long)proved.last_seq);
@@ -50,9 +50,9 @@ static void ck_restored(const char *expected)
     struct text text = {0};
     annal_store *store = NULL;
     text_add(&text, "", 0);
-    ck_ok(annal_restore(backup, restored, NULL, &result, err));
+    ck_ok(annal_backup_restore(backup, restored, NULL, &result, err));
     ck_ok(annal_store_open(restored, &(annal_store_options){.no_keeper = true}, &store, err));
-    ck_ok(annal_store_sessions(store, check_session, &text, err));
+    ck_ok(annal_session_each(store, check_session, &text, err));
     ck_assert_str_eq(text.ptr, expected);
     ck_ok(annal_store_close(store, err));
     free(text.ptr);
@@ -65,7 +65,7 @@ START_TEST(forks_are_copied_before_their_parents)
     fixture_append_many(&f, "z", 2, 2000000);
     fork_of("z", "m");
     fixture_append_many(&f, "b", 9, 1000000);
-    ck_ok(annal_backup(f.index, backup, NULL, &result, err));
+    ck_ok(annal_backup_create(f.index, backup, NULL, &result, err));
     size_t len;
     char *manifest = file_read(tmpdir_path(&f.dir, "backup/manifest"), &len), *at = manifest;
     static const char *const expected[] = {"events/m.", "events/z.", "events/a.", "events/b."};
@@ -97,8 +97,8 @@ START_TEST(a_session_that_became_a_fork_during_the_backup_is_left_out)
     calls = 0;
     fixture_append_many(&f, "a", 3, 1000000);
     fixture_append_many(&f, "b", 3, 1000000);
-    ck_ok(annal_backup(f.index, backup, &(annal_backup_options){.progress = make_b_a_fork}, &result,
-                       err));
+    ck_ok(annal_backup_create(f.index, backup, &(annal_backup_options){.progress = make_b_a_fork},
+                              &result, err));
     ck_assert_uint_gt(calls, 0);
     ck_restored("a:3 ");
 }
@@ -120,8 +120,9 @@ START_TEST(a_backup_fails_if_the_parent_of_a_fork_is_deleted_during_it)
     fixture_append_many(&f, "p", 3, 1000000);
     fork_of("p", "f");
     fixture_append_many(&f, "a", 3, 1000000);
-    ck_assert_int_eq(annal_backup(f.index, backup, &(annal_backup_options){.progress = delete_both},
-                                  &result, NULL),
+    ck_assert_int_eq(annal_backup_create(f.index, backup,
+                                         &(annal_backup_options){.progress = delete_both}, &result,
+                                         NULL),
                      ANNAL_ERR_BUSY);
     ck_assert_int_eq(annal_backup_check(backup, NULL, &result, NULL), ANNAL_ERR_NOTFOUND);
 }
@@ -147,8 +148,8 @@ START_TEST(a_session_that_a_copied_cursor_names_is_in_the_backup)
     mkdir(tmpdir_path(&f.dir, "store/cursors"), 0700);
     file_write(tmpdir_path(&f.dir, "store/cursors/c1.json"), "{}\n", 3);
     file_write(tmpdir_path(&f.dir, "store/cursors/c2.json"), "{}\n", 3);
-    ck_ok(annal_backup(f.index, backup, &(annal_backup_options){.progress = read_new_session},
-                       &result, err));
+    ck_ok(annal_backup_create(f.index, backup,
+                              &(annal_backup_options){.progress = read_new_session}, &result, err));
     ck_restored("a:3 late:3 ");
 }
 END_TEST

@@ -52,7 +52,7 @@ static unsigned ask(const char *sql, uint64_t *out_bytes)
     struct text text = {0};
     text_add(&text, "", 0);
     bytes_read = 0;
-    ck_ok(annal_sql(f.index, annal_slice_of(sql), &options, text_row, &text, err));
+    ck_ok(annal_index_sql(f.index, annal_slice_of(sql), &options, text_row, &text, err));
     *out_bytes = bytes_read;
     unsigned rows = count_rows(text.ptr);
     free(text.ptr);

@@ -268,11 +268,11 @@ START_TEST(a_query_of_a_fork_reports_a_parent_with_another_history)
     ck_answer("a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 9});
     static const annal_slice history = ANNAL_SLICE("SELECT * FROM history WHERE session_id = 'b'");
     static const annal_slice row = ANNAL_SLICE("SELECT data FROM history");
-    ck_assert_int_lt(annal_sql(f.index, history, NULL, ignore_row, NULL, &why), 0);
+    ck_assert_int_lt(annal_index_sql(f.index, history, NULL, ignore_row, NULL, &why), 0);
     ck_assert_ptr_nonnull(strstr(why.message,
                                  "'b' is a fork of session 'a' at event 4, but the parent's "
                                  "events up to there were replaced after the fork"));
-    ck_assert_int_lt(annal_sql(f.index, row, NULL, ignore_row, NULL, NULL), 0);
+    ck_assert_int_lt(annal_index_sql(f.index, row, NULL, ignore_row, NULL, NULL), 0);
     ck_sql(&f, "SELECT count(*) FROM history WHERE session_id = 'a'", "6\n");
 }
 END_TEST

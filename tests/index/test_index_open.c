@@ -108,8 +108,8 @@ START_TEST(an_index_deleted_after_the_catch_up_does_not_look_empty)
     fixture_append_session(&f, "s1");
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     ck_assert_int_eq(unlink(db_path()), 0);
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed, text_row,
-                    &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed,
+                          text_row, &text, err));
     ck_assert_str_eq(text.ptr, "8\n");
     free(text.ptr);
 }
@@ -293,8 +293,8 @@ START_TEST(repeated_deletion_of_the_index_costs_no_answer)
         struct text text = {0};
         fixture_reopen(&f, NULL);
         ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
-        ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed,
-                        text_row, &text, err));
+        ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed,
+                              text_row, &text, err));
         ck_assert_str_eq(text.ptr, "1500\n");
         free(text.ptr);
     }
@@ -331,8 +331,8 @@ START_TEST(a_wal_deleted_after_the_catch_up_is_noticed)
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     unlink(tmpdir_path(&f.dir, "store/sessions.db-wal"));
     unlink(tmpdir_path(&f.dir, "store/sessions.db-shm"));
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed, text_row,
-                    &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed,
+                          text_row, &text, err));
     ck_assert_str_eq(text.ptr, "16\n");
     free(text.ptr);
 }
@@ -498,8 +498,8 @@ START_TEST(readers_and_writers_wait_for_another_program_and_then_report_it)
     annal_lag lag = {0};
     struct text text = {0};
     const annal_sql_options options = {.timeout_ms = 60, .out_lag = &lag};
-    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options,
-                               text_row, &text, &err),
+    ck_assert_int_eq(annal_index_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"),
+                                     &options, text_row, &text, &err),
                      ANNAL_OK);
     ck_assert_str_eq(text.ptr, "8\n");
     ck_assert_uint_eq(lag.sessions, 1);

@@ -88,8 +88,8 @@ START_TEST(catching_up_on_one_session_leaves_the_others)
     catch_up("s2");
     struct text text = {0};
     const annal_sql_options options = {.as_indexed = true};
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT DISTINCT session_id FROM event_index"), &options,
-                    text_row, &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT DISTINCT session_id FROM event_index"),
+                          &options, text_row, &text, err));
     ck_assert_str_eq(text.ptr, "s2\n");
     free(text.ptr);
 }
@@ -162,8 +162,8 @@ START_TEST(a_full_disk_costs_no_answer)
     fixture_append_many(&f, "s2", 3000, START);
     struct text text = {0};
     const annal_sql_options options = {.out_lag = &lag};
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options, text_row,
-                    &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options,
+                          text_row, &text, err));
     ck_assert_str_eq(text.ptr, "3008\n");
     free(text.ptr);
     ck_assert_uint_eq(lag.bytes, 0);
@@ -305,8 +305,8 @@ START_TEST(a_session_without_its_journal_leaves_the_tables)
     catch_up("s3");
     struct text text = {0};
     const annal_sql_options options = {.as_indexed = true};
-    ck_ok(
-        annal_sql(f.index, ANNAL_SLICE("SELECT id FROM sessions"), &options, text_row, &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT id FROM sessions"), &options, text_row,
+                          &text, err));
     ck_assert_str_eq(text.ptr, "s1\ns2\n");
     free(text.ptr);
     ck_sql(&f, "SELECT id FROM sessions", "s1\n");
@@ -356,7 +356,7 @@ START_TEST(damage_costs_its_line_and_is_kept_as_a_finding)
     damage("s1", "shell");
     ck_sql(&f, "SELECT COUNT(*), COUNT(DISTINCT session_id) FROM event_index", "15|2\n");
     ck_sql(&f, "SELECT seq FROM event_index WHERE type = 'tool.called' AND session_id = 's1'", "");
-    ck_ok(annal_index_findings(f.index, (annal_slice){0}, note_finding, &findings, err));
+    ck_ok(annal_index_finding_each(f.index, (annal_slice){0}, note_finding, &findings, err));
     ck_assert_uint_eq(findings.count, 1);
     ck_assert_uint_eq(findings.seq, 6);
     ck_assert_str_eq(findings.kind, "damage");
@@ -381,7 +381,7 @@ START_TEST(events_are_indexed_even_if_a_handler_fails_on_their_payload)
     fixture_append(&f, "s", "x.after", "{}");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "3\n");
     ck_sql(&f, "SELECT events, total_turns FROM sessions", "3|0\n");
-    ck_ok(annal_index_findings(f.index, ANNAL_SLICE("s"), note_finding, &findings, err));
+    ck_ok(annal_index_finding_each(f.index, ANNAL_SLICE("s"), note_finding, &findings, err));
     ck_assert_uint_eq(findings.count, 1);
     ck_assert_uint_eq(findings.seq, 2);
     ck_assert_str_eq(findings.kind, "pack");

@@ -135,9 +135,9 @@ START_TEST(a_database_that_another_program_keeps_locked_hinders_no_append_and_no
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     fixture_append_many(&f, "s1", 1, 0);
     const annal_sql_options options = {.timeout_ms = 100, .out_lag = &lag};
-    ck_ok(annal_sql(f.index,
-                    ANNAL_SLICE("SELECT n, (SELECT count(*) FROM event_index) FROM counts"),
-                    &options, text_row, &text, err));
+    ck_ok(annal_index_sql(f.index,
+                          ANNAL_SLICE("SELECT n, (SELECT count(*) FROM event_index) FROM counts"),
+                          &options, text_row, &text, err));
     ck_assert_str_eq(text.ptr, "5|6\n");
     ck_assert_uint_gt(lag.bytes, 0);
     ck_assert_ptr_nonnull(strstr(lag.message, "counts"));

@@ -61,7 +61,7 @@ START_TEST(a_pack_whose_file_changes_is_rebuilt)
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/packs/notes.sql")), 0);
     annal_error err = {0};
     ck_assert_int_eq(
-        annal_sql(f.index, ANNAL_SLICE("SELECT * FROM notes"), NULL, text_row, NULL, &err),
+        annal_index_sql(f.index, ANNAL_SLICE("SELECT * FROM notes"), NULL, text_row, NULL, &err),
         ANNAL_ERR_SQL);
 }
 END_TEST
@@ -172,7 +172,7 @@ START_TEST(builtin_packs_are_enabled_and_disabled)
     ck_assert_int_eq(annal_pack_disable(f.store, "teams", &why), ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(annal_pack_enable(f.store, "nobody", NULL, &why), ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(
-        annal_sql(f.index, ANNAL_SLICE("SELECT * FROM teams"), NULL, text_row, NULL, &why),
+        annal_index_sql(f.index, ANNAL_SLICE("SELECT * FROM teams"), NULL, text_row, NULL, &why),
         ANNAL_ERR_SQL);
 }
 END_TEST
@@ -208,18 +208,18 @@ START_TEST(index_packs_reports_the_state_of_each_pack)
     ck_sql(&f, "SELECT COUNT(*) FROM notes", "1\n");
     fixture_append(&f, "s1", "note.added", "{\"text\":\"two\"}");
     fixture_append(&f, "s2", "note.added", "{\"text\":\"three\"}");
-    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_ok(annal_pack_each(f.index, text_info, &text, err));
     ck_assert_str_eq(text.ptr, "core 0 1 2 1 2 0\nnotes 1 1 1 1 2 0 own\nwrong 0 2 0 0 0 0 own\n");
     text.len = 0;
     ck_ok(annal_pack_rebuild(f.index, "notes", NULL, err));
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
-    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_ok(annal_pack_each(f.index, text_info, &text, err));
     ck_assert_str_eq(text.ptr, "core 0 0 2 3 0 0\nnotes 1 0 2 3 0 0 own\nwrong 0 2 0 0 0 0 own\n");
     text.len = 0;
     put_pack("packs/notes.sql", "-- pack notes   version 2   database notes.db\n"
                                 "CREATE TABLE loud (session TEXT, text TEXT);\n"
                                 "-- on note.added\nINSERT INTO loud VALUES (:session, $text);\n");
-    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_ok(annal_pack_each(f.index, text_info, &text, err));
     ck_assert_str_eq(text.ptr, "core 0 0 2 3 0 0\nnotes 2 1 0 0 3 0 own\nwrong 0 2 0 0 0 0 own\n");
     annal_error why = {0};
     ck_assert_int_eq(annal_pack_rebuild(f.index, "wrong", NULL, &why), ANNAL_ERR_SQL);
@@ -272,7 +272,8 @@ START_TEST(a_pack_may_have_a_database_for_each_session)
     fixture_append(&f, "run_b", "run.stepped", "{}");
     fixture_append(&f, "other", "run.stepped", "{}");
     const annal_sql_options of_b = {.session = ANNAL_SLICE("run_b")};
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT id, n FROM run"), &of_b, text_row, &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT id, n FROM run"), &of_b, text_row, &text,
+                          err));
     ck_assert_str_eq(text.ptr, "run_b|2\n");
     const char *other = tmpdir_path(&f.dir, "store/kept/runs/a/state.db");
     ck_assert_int_ne(access(other, F_OK), 0);
@@ -280,7 +281,7 @@ START_TEST(a_pack_may_have_a_database_for_each_session)
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, &all, err));
     ck_assert_int_eq(access(other, F_OK), 0);
     text.len = 0;
-    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_ok(annal_pack_each(f.index, text_info, &text, err));
     ck_assert_str_eq(text.ptr, "core 0 0 3 4 0 0\nruns 1 0 2 3 0 0 own\n");
     free(text.ptr);
 }
@@ -461,7 +462,7 @@ START_TEST(tables_of_a_newer_version_of_a_pack_are_left_alone)
     ck_sql(&f, "SELECT loud FROM notes", "ONE\n");
     fixture_append(&f, "s1", "note.added", "{\"text\":\"two\"}");
     ck_sql(&f, "SELECT loud FROM notes", "ONE\n");
-    ck_ok(annal_index_packs(f.index, text_info, &text, err));
+    ck_ok(annal_pack_each(f.index, text_info, &text, err));
     ck_assert_ptr_nonnull(strstr(text.ptr, "notes 1 2 1 1 1 0 own"));
     free(text.ptr);
 }
@@ -483,22 +484,22 @@ START_TEST(verify_reports_tables_that_differ_from_the_events)
     put_pack("packs/notes.sql", notes);
     put_pack("packs/runs.sql", runs);
     text_add(&text, "", 0);
-    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_ok(annal_pack_verify(f.index, text_pack_finding, &text, err));
     ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/notes.db"), F_OK), 0);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     fixture_append(&f, "run_a", "run.stepped", "{}");
     const annal_catch_up_options all = {.every_database = true};
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, &all, err));
     fixture_append(&f, "s1", "note.added", "{\"text\":\"not yet indexed\"}");
-    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_ok(annal_pack_verify(f.index, text_pack_finding, &text, err));
     ck_assert_str_eq(text.ptr, "");
     put_mark();
-    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_ok(annal_pack_verify(f.index, text_pack_finding, &text, err));
     ck_assert_str_eq(text.ptr, "notes notes its rows differ from what the events yield\n");
     ck_ok(annal_index_rebuild(f.index, NULL, err));
     text.len = 0;
     text_add(&text, "", 0);
-    ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
+    ck_ok(annal_pack_verify(f.index, text_pack_finding, &text, err));
     ck_assert_str_eq(text.ptr, "");
     free(text.ptr);
 }

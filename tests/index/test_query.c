@@ -370,7 +370,7 @@ static int put_group(void *arg, annal_slice key, uint64_t events)
         const annal_filter filter_ = {__VA_ARGS__};                                                \
         struct text text_ = {0};                                                                   \
         text_add(&text_, "", 0);                                                                   \
-        ck_ok(annal_query_groups((f)->index, &filter_, by, put_group, &text_, NULL, err));         \
+        ck_ok(annal_query_group_each((f)->index, &filter_, by, put_group, &text_, NULL, err));     \
         ck_assert_str_eq(text_.ptr, expected);                                                     \
         free(text_.ptr);                                                                           \
     } while (0)

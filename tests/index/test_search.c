@@ -39,7 +39,7 @@ static char *found(annal_search_options options)
     text_add(&text, "", 0);
     options.mark_begin = "<";
     options.mark_end = ">";
-    ck_ok(annal_search(f.index, &options, put_hit, &text, &lag, err));
+    ck_ok(annal_search_each(f.index, &options, put_hit, &text, &lag, err));
     ck_assert_uint_eq(lag.bytes, 0);
     return text.ptr;
 }
@@ -411,7 +411,7 @@ static char *ranked(annal_search_options options)
     text_add(&text, "", 0);
     options.mark_begin = "<";
     options.mark_end = ">";
-    ck_ok(annal_search_sessions(f.index, &options, put_session, &text, &lag, err));
+    ck_ok(annal_search_session_each(f.index, &options, put_session, &text, &lag, err));
     ck_assert_uint_eq(lag.bytes, 0);
     return text.ptr;
 }
@@ -583,14 +583,14 @@ START_TEST(switching_search_off_deletes_its_file_and_switching_it_on_rebuilds_it
     ck_found(&f, "s:1 / <ebb> and flow\n", WORD("ebb"));
     ck_ok(annal_search_info_get(f.index, &info, err));
     ck_assert(info.on && info.exists && info.documents == 1 && info.bytes > 0);
-    ck_ok(annal_search_switch(f.index, false, err));
+    ck_ok(annal_search_enable(f.index, false, err));
     ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/search.db"), F_OK), 0);
-    ck_assert_int_eq(annal_search(f.index, &ebb, put_hit, &text, NULL, &why),
+    ck_assert_int_eq(annal_search_each(f.index, &ebb, put_hit, &text, NULL, &why),
                      ANNAL_ERR_UNSUPPORTED);
     ck_assert_int_eq(annal_search_rebuild(f.index, NULL, &why), ANNAL_ERR_UNSUPPORTED);
     ck_ok(annal_search_info_get(f.index, &info, err));
     ck_assert(!info.on && !info.exists);
-    ck_ok(annal_search_switch(f.index, true, err));
+    ck_ok(annal_search_enable(f.index, true, err));
     ck_found(&f, "s:1 / <ebb> and flow\n", WORD("ebb"));
 }
 END_TEST
@@ -673,7 +673,7 @@ START_TEST(the_keeper_updates_the_search_index_after_the_first_search)
     ck_assert_int_eq(status, ANNAL_OK);
     ck_ok(annal_search_info_get(f.index, &info, err));
     ck_assert_uint_eq(info.documents, 3);
-    ck_ok(annal_search_switch(f.index, false, err));
+    ck_ok(annal_search_enable(f.index, false, err));
     fixture_append_at(&f, "t", "note", "{\"text\":\"ebb\"}", START);
     ck_ok(annal__index_follow(f.index, err));
     ck_ok(annal_search_info_get(f.index, &info, err));
@@ -726,7 +726,7 @@ START_TEST(a_wrong_search_is_refused_with_a_reason)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         annal_error why = {0};
         struct text text = {0};
-        ck_assert_int_eq(annal_search(f.index, &wrong[i].options, put_hit, &text, NULL, &why),
+        ck_assert_int_eq(annal_search_each(f.index, &wrong[i].options, put_hit, &text, NULL, &why),
                          wrong[i].status);
         ck_assert_ptr_nonnull(strstr(why.message, wrong[i].says));
         ck_assert_ptr_null(text.ptr);

@@ -42,7 +42,8 @@ static void ck_error(const char *sql, const char *message)
 {
     struct text text = {0};
     annal_error err = {0};
-    annal_status status = annal_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, &err);
+    annal_status status =
+        annal_index_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, &err);
     free(text.ptr);
     ck_assert_msg(status == ANNAL_ERR_SQL && strstr(err.message, message) != NULL, "%s: %s", sql,
                   err.message);

@@ -52,8 +52,8 @@ static void ck_answers(void)
     const annal_sql_options options = {.out_lag = &lag};
     int64_t begun_us = stopped_now_us();
     annal__store_limit_waits(f.store, LIMIT_MS);
-    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options,
-                               text_row, &text, &err),
+    ck_assert_int_eq(annal_index_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"),
+                                     &options, text_row, &text, &err),
                      ANNAL_OK);
     ck_in_time(begun_us, LIMIT_MS * 1000);
     ck_assert_str_eq(text.ptr, "8\n");
@@ -109,8 +109,8 @@ START_TEST(without_sessions_db_the_journals_answer_beside_a_stopped_owner_of_loc
     stopped_start_locked(&stopped, (const char *const[]){lock, NULL});
     int64_t begun_us = stopped_now_us();
     annal__store_limit_waits(f.store, LIMIT_MS);
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options, text_row,
-                    &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &options,
+                          text_row, &text, err));
     ck_in_time(begun_us, LIMIT_MS * 1000);
     ck_assert_str_eq(text.ptr, "16\n");
     ck_assert_uint_eq(lag.sessions, 0);
@@ -134,7 +134,7 @@ START_TEST(a_query_names_in_time_a_process_stopped_while_it_creates_the_wal_inde
     stopped_start_making_wal_index(&stopped, tmpdir_path(&f.dir, "store/sessions.db-shm"));
     int64_t begun_us = stopped_now_us();
     annal__store_limit_waits(f.store, LIMIT_MS);
-    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT 1"), NULL, text_row, &text, &err),
+    ck_assert_int_eq(annal_index_sql(f.index, ANNAL_SLICE("SELECT 1"), NULL, text_row, &text, &err),
                      ANNAL_ERR_BUSY);
     ck_in_time(begun_us, LIMIT_MS * 1000);
     ck_assert_msg(strstr(err.message, stopped.who) != NULL, "%s", err.message);

@@ -16,7 +16,8 @@ static void ck_error(const char *sql, const char *message)
 {
     struct text text = {0};
     annal_error err = {0};
-    annal_status status = annal_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, &err);
+    annal_status status =
+        annal_index_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, &err);
     free(text.ptr);
     ck_assert_msg(status == ANNAL_ERR_SQL && strstr(err.message, message) != NULL, "%s: %s", sql,
                   err.message);
@@ -96,9 +97,9 @@ START_TEST(distances_equal_those_that_sqlite_vec_computes)
                  "SELECT vec_distance_l2(a, b), vec_distance_cosine(a, b) FROM (SELECT x'%s' AS a, "
                  "x'%s' AS b)",
                  hex[0], hex[1]);
-        ck_ok(annal_sql(f.index, annal_slice_of(sql), NULL, keep_real, ours, err));
-        ck_ok(annal_sql(f.index, annal_slice_of(sql), &(annal_sql_options){.extension = path},
-                        keep_real, theirs, err));
+        ck_ok(annal_index_sql(f.index, annal_slice_of(sql), NULL, keep_real, ours, err));
+        ck_ok(annal_index_sql(f.index, annal_slice_of(sql), &(annal_sql_options){.extension = path},
+                              keep_real, theirs, err));
         ck_assert_double_le(fabs(ours[0] - theirs[0]), 1e-5 * (1 + ours[0]));
         ck_assert_double_le(fabs(ours[1] - theirs[1]), 1e-5);
     }
@@ -108,9 +109,9 @@ END_TEST
 START_TEST(a_failure_to_load_an_extension_is_reported)
 {
     annal_error err = {0};
-    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT 1"),
-                               &(annal_sql_options){.extension = "/nowhere/none.so"}, text_row,
-                               NULL, &err),
+    ck_assert_int_eq(annal_index_sql(f.index, ANNAL_SLICE("SELECT 1"),
+                                     &(annal_sql_options){.extension = "/nowhere/none.so"},
+                                     text_row, NULL, &err),
                      ANNAL_ERR_SQL);
     ck_assert_ptr_nonnull(strstr(err.message, "extension '/nowhere/none.so'"));
 }

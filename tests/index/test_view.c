@@ -10,7 +10,7 @@
 static annal_status ask(const char *sql, annal_error *err)
 {
     struct text text = {0};
-    annal_status status = annal_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, err);
+    annal_status status = annal_index_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, err);
     free(text.ptr);
     return status;
 }
@@ -72,12 +72,14 @@ START_TEST(rows_have_their_column_names_and_parameters_are_bound)
                                   {.kind = ANNAL_VALUE_BLOB, .bytes = ANNAL_SLICE("b")},
                                   {.kind = ANNAL_VALUE_NULL}};
     const annal_sql_options options = {.params = params, .param_count = 5, .columns = note_columns};
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e"),
-                    &options, text_row, &text, err));
+    ck_ok(annal_index_sql(f.index,
+                          ANNAL_SLICE("SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e"),
+                          &options, text_row, &text, err));
     ck_assert_str_eq(text.ptr, "a b c d e t|-7|0.5|b|\n");
     text.len = 0;
     const annal_sql_options none = {.columns = note_columns};
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT id FROM sessions"), &none, text_row, &text, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("SELECT id FROM sessions"), &none, text_row, &text,
+                          err));
     ck_assert_str_eq(text.ptr, "id ");
     free(text.ptr);
 }
@@ -94,7 +96,7 @@ START_TEST(a_callback_can_stop_a_query)
 {
     int calls = 0;
     ck_assert_int_eq(
-        annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL),
+        annal_index_sql(f.index, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL),
         ANNAL_ERR_CORRUPT);
     ck_assert_int_eq(calls, 1);
 
@@ -270,8 +272,9 @@ static void ck_stopped(const char *sql, annal_limits limits, const char *says)
 {
     annal_error err = {0};
     struct text text = {0};
-    annal_status status = annal_sql(f.index, annal_slice_of(sql),
-                                    &(annal_sql_options){.limits = limits}, text_row, &text, &err);
+    annal_status status =
+        annal_index_sql(f.index, annal_slice_of(sql), &(annal_sql_options){.limits = limits},
+                        text_row, &text, &err);
     free(text.ptr);
     ck_assert_int_eq(status, ANNAL_ERR_LIMIT);
     ck_assert_str_eq(err.message, says);
@@ -305,8 +308,8 @@ static int take_time(void *arg, const annal_row *row)
 START_TEST(the_time_of_the_callback_does_not_count)
 {
     int rows = 0;
-    ck_ok(annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2), (3), (4), (5), (6)"),
-                    &(annal_sql_options){.limits = {.run_ms = 100}}, take_time, &rows, err));
+    ck_ok(annal_index_sql(f.index, ANNAL_SLICE("VALUES (1), (2), (3), (4), (5), (6)"),
+                          &(annal_sql_options){.limits = {.run_ms = 100}}, take_time, &rows, err));
     ck_assert_int_eq(rows, 6);
 }
 END_TEST

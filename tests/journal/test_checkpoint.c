@@ -34,7 +34,7 @@ static void append_to_many(unsigned sessions, uint64_t number)
         snprintf(name, sizeof name, "s%u", i);
         append_numbers(store, name, number, number, ANNAL_LEVEL_BATCH);
     }
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
 }
 
 /* Below eight the caller syncs alone, from there on it has helpers. */
@@ -117,7 +117,7 @@ static void append_large(uint64_t first, annal_level level)
     uint64_t seq;
     for (uint64_t number = first; number < first + 20; number++)
         ck_ok(append_number(store, "s", number, 60000, level, &seq, err));
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
 }
 
 START_TEST(growing_journals_write_each_byte_back_once)
@@ -132,7 +132,7 @@ START_TEST(growing_journals_write_each_byte_back_once)
     ck_assert_uint_ge(largest_piece, 500 << 10);
 
     pieces = 0;
-    ck_ok(annal_checkpoint(store, err)); /* what is written then begins at another offset */
+    ck_ok(annal_store_checkpoint(store, err)); /* what is written then begins at another offset */
     append_large(21, ANNAL_LEVEL_BATCH);
     ck_assert_uint_ge(pieces, 1);
     /* 64 KiB of it may be left after a group of many, 512 KiB after one event alone */
@@ -154,7 +154,7 @@ START_TEST(the_leader_writes_every_journal_when_no_thread_starts)
             append_numbers(store, name, at, at, ANNAL_LEVEL_BATCH);
         }
         failing_libc_arm(&plan);
-        annal_status status = annal_sync(store, NULL);
+        annal_status status = annal_store_sync(store, NULL);
         failing_libc_arm(NULL);
         ck_assert_int_eq(status, ANNAL_OK);
         ck_assert_int_eq(plan.failed[0] != '\0', at <= 3); /* the number of helpers */
@@ -189,7 +189,7 @@ START_TEST(a_failed_journal_sync_releases_nothing_until_its_bytes_are_rewritten)
     ck_assert_uint_eq(store->commit.released, released);
     ck_assert_uint_eq(store->sessions.late, 1);
     ck_status(ANNAL_ERR_IO, annal__checkpoint_epoch(&store->commit, store->own_log.log.epoch, err));
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_assert_uint_eq(store->sessions.late, 0);
     ck_assert_uint_gt(store->commit.released, released);
     append_to_many(2, 2);

@@ -40,7 +40,7 @@ static void append_one(annal_store *store, struct life *life, int session, uint6
     annal_status status =
         append_number(store, name, number, 900, level, &life->seqs[session][number], &err);
     ck_assert(status == ANNAL_OK || err.message[0] != '\0');
-    /* What was only batched or cached counts when annal_sync() has returned. */
+    /* What was only batched or cached counts when annal_store_sync() has returned. */
     life->answers[session][number] = status == ANNAL_ERR_UNKNOWN ? UNKNOWN
                                      : status < 0                ? REFUSED
                                      : level == ANNAL_LEVEL_SYNC ? ACKNOWLEDGED
@@ -72,15 +72,15 @@ static void live(const char *path, const struct seams *seams, struct life *life)
                 life->answers[session][number] != REFUSED && life->seqs[session][number] != 0;
         }
         if (number == NUMBERS / 2) {
-            annal_status status = annal_checkpoint(store, NULL);
+            annal_status status = annal_store_checkpoint(store, NULL);
             if (status < 0) /* tells once of batch events that were refused */
                 memset(ok, 0, sizeof ok);
             else
-                status = annal_keep(store, NULL);
+                status = annal_store_keep(store, NULL);
             ck_assert_int_le(status, 0);
         }
     }
-    if (annal_sync(store, NULL) == ANNAL_OK)
+    if (annal_store_sync(store, NULL) == ANNAL_OK)
         acknowledge_all(life, ok);
     (void)annal_store_close(store, NULL);
 }
@@ -187,7 +187,7 @@ static void *append_until_it_fails(void *arg)
         self->answers[i] = status == ANNAL_OK            ? ACKNOWLEDGED
                            : status == ANNAL_ERR_UNKNOWN ? UNKNOWN
                                                          : REFUSED;
-        if (i % 4 == 3 && annal_checkpoint(self->store, NULL) < 0)
+        if (i % 4 == 3 && annal_store_checkpoint(self->store, NULL) < 0)
             continue;
     }
     return NULL;
@@ -394,7 +394,7 @@ START_TEST(a_group_of_many_sessions_reaches_all_their_journals)
             append_numbers(store, name, number, number, ANNAL_LEVEL_BATCH);
         }
     }
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
     annal_store_metrics_get(store, ANNAL_METRICS_OF_OBJECT, &stats);
     ck_assert_uint_eq(stats.groups, 1);
     for (int session = 0; session < 200; session++) {
@@ -424,7 +424,7 @@ static unsigned writes_of(int in_turn, int events)
             session_name(name, i);
             ck_ok(append_number(store, name, (uint64_t)number, 40, ANNAL_LEVEL_BATCH, &seq, err));
         }
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
     unsigned calls = disk.calls;
     for (int i = 0; i < in_turn; i++) {
         char name[16];
@@ -498,7 +498,7 @@ START_TEST(recovery_completes_a_journal_of_any_length_after_the_checkpoint)
     annal_store *store = store_open(path);
     annal_session_info from, to;
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &from, err));
     append_numbers(store, "s", 4, 6, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &to, err));
@@ -541,7 +541,7 @@ START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
     ck_assert_uint_eq(store->commit.current->number, number);
     append_numbers(store, "s", 2, 3, ANNAL_LEVEL_BATCH);
     ck_assert_uint_eq(store->commit.current->number, number + 1);
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
     ck_numbers(store, "s", 3);
     store_close(store);
 }
@@ -583,7 +583,7 @@ START_TEST(concurrent_large_appends_all_succeed)
         pthread_join(fillers[i].thread, NULL);
         ck_assert_int_eq(fillers[i].status, ANNAL_OK);
     }
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
     for (int i = 0; i < FILLERS / 2; i++) {
         char name[16];
         session_name(name, i);

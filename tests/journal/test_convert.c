@@ -186,7 +186,7 @@ START_TEST(the_conversion_of_a_damaged_session_fails_and_says_what_to_do)
     annal_session_info info;
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
     int fd = open(tmpdir_path(&dir, "store/events/s.jsonl"), O_WRONLY | O_CLOEXEC);
     ck_assert_int_eq(pwrite(fd, "#", 1, (off_t)info.bytes / 2), 1);

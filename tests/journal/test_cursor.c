@@ -17,7 +17,7 @@ static void setup(void)
     tmpdir_setup();
     store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 50, ANNAL_LEVEL_BATCH);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
 }
 
 static void teardown(void)

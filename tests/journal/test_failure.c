@@ -90,16 +90,16 @@ START_TEST(a_durable_group_stays_acknowledged_when_its_journal_write_fails)
         ck_refused("s", 4, errnos[i]);
         ck_assert_uint_eq(warnings, 1); /* said once */
         append_numbers(store, "t", 1, 3, ANNAL_LEVEL_SYNC);
-        ck_ok(annal_sync(store, err)); /* durable it is */
+        ck_ok(annal_store_sync(store, err)); /* durable it is */
         uint64_t released = store->commit.released;
-        ck_status(ANNAL_ERR_IO, annal_checkpoint(store, err));
+        ck_status(ANNAL_ERR_IO, annal_store_checkpoint(store, err));
         ck_assert_uint_eq(store->commit.released, released);
 
         picky_io_heal(&disk);
-        ck_ok(annal_keep(store, err));
+        ck_ok(annal_store_keep(store, err));
         ck_numbers(store, "s", 3);
         append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
-        ck_ok(annal_checkpoint(store, err));
+        ck_ok(annal_store_checkpoint(store, err));
         ck_assert_uint_gt(store->commit.released, released);
         ck_numbers(store, "s", 5);
         store_close(store);
@@ -118,7 +118,7 @@ START_TEST(a_journal_that_cannot_be_created_is_created_later)
     ck_assert(!is_there("store/" JOURNAL));
     ck_refused("s", 2, EMFILE);
     picky_io_heal(&disk);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 2);
     store_close(store);
@@ -138,9 +138,9 @@ START_TEST(a_lagging_session_keeps_lagging_when_the_log_lost_its_events)
     ck_assert_int_eq(pwrite(fd, "rot", 3, (off_t)last + 80), 3);
     close(fd);
     picky_io_heal(&disk);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, NULL), ANNAL_ERR_IO);
-    ck_status(ANNAL_ERR_CORRUPT, annal_checkpoint(store, err));
+    ck_status(ANNAL_ERR_CORRUPT, annal_store_checkpoint(store, err));
     append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 2);
     ck_assert_int_lt(annal_store_close(store, NULL), 0);
@@ -212,11 +212,11 @@ END_TEST
 START_TEST(bytes_lost_by_a_failed_sync_are_rewritten_from_the_log)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     append_numbers(store, "s", 3, 9, ANNAL_LEVEL_SYNC);
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 1); /* what was written since reads as zeros */
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_assert_uint_eq(disk.failed, 1);
     ck_assert_uint_eq(warnings, 1);
     ck_numbers(store, "s", 9);
@@ -234,7 +234,7 @@ START_TEST(bytes_lost_by_a_failed_writeback_are_rewritten_from_the_log)
     while (disk.failed == 0)
         ck_ok(append_number(store, "s", number++, 60000, ANNAL_LEVEL_SYNC, &seq, err));
     ck_assert_uint_eq(warnings, 1);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_numbers(store, "s", number - 1);
     store_close(store);
 }
@@ -288,8 +288,8 @@ START_TEST(a_descriptor_stays_open_while_a_checkpoint_uses_it)
                                   NULL); /* it saw a late session */
     store->keeper.alarm.running = false;
     pthread_join(catcher, NULL);
-    ck_ok(annal_keep(store, err));
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_keep(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_numbers(store, "s", 15);
     store_close(store);
 }
@@ -300,16 +300,16 @@ START_TEST(a_session_refuses_events_and_keeps_its_region_after_two_failed_syncs)
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     uint64_t released = store->commit.released;
     picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 2);
-    ck_status(ANNAL_ERR_IO, annal_checkpoint(store, err));
+    ck_status(ANNAL_ERR_IO, annal_store_checkpoint(store, err));
     ck_assert_uint_eq(store->commit.released, released);
     ck_assert_uint_ge(warnings, 2);
     picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, -1);
     ck_refused("s", 3, EIO);
     append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
     picky_io_heal(&disk);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_numbers(store, "s", 3);
     store_close(store);
 }
@@ -318,16 +318,17 @@ END_TEST
 START_TEST(loose_bytes_lost_by_a_failed_sync_are_rewritten)
 {
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     append_numbers(store, "s", 3, 5, ANNAL_LEVEL_OS);
     picky_io_fail(&disk, PICKY_SYNC, JOURNAL, EIO, 1);
     annal_error failure;
-    if (annal_sync(store, &failure) < 0) /* fails here, or in a later sync if the bytes go through
+    if (annal_store_sync(store, &failure) <
+        0) /* fails here, or in a later sync if the bytes go through
                                           * the log */
         ck_assert_int_eq(failure.status, ANNAL_ERR_IO);
-    ck_ok(annal_keep(store, err));
-    ck_ok(annal_sync(store, err));
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_keep(store, err));
+    ck_ok(annal_store_sync(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     append_numbers(store, "s", 6, 6, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 6);
     store_close(store);
@@ -360,7 +361,7 @@ START_TEST(a_descriptor_is_closed_only_after_its_sync)
     append_numbers(store, "b", 1, 1, ANNAL_LEVEL_SYNC); /* one of the two has to go */
     append_numbers(store, "c", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_uint_eq(disk.failed, 1);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_numbers(store, "s", 2);
     store_close(store);
 }
@@ -445,7 +446,7 @@ START_TEST(events_encoded_after_a_failed_group_are_refused_with_it)
     ck_refused("t", 1, EIO);
 
     /* The writer that had them reports the loss once, with the first void seq; so does
-     * annal_sync(). */
+     * annal_store_sync(). */
     annal_error failure;
     annal_draft draft = {.type = ANNAL_SLICE("n"), .data = event_data(data, sizeof data, 3, 40)};
     ck_assert_int_eq(annal_writer_append(writer, &draft, 1, NULL, &seq, &failure), ANNAL_ERR_IO);
@@ -456,8 +457,8 @@ START_TEST(events_encoded_after_a_failed_group_are_refused_with_it)
     draft = (annal_draft){.type = ANNAL_SLICE("n"), .data = event_data(data, sizeof data, 4, 40)};
     ck_assert_int_eq(annal_writer_append(writer, &draft, 1, NULL, &seq, &failure), ANNAL_OK);
     ck_assert_uint_eq(seq, 4);
-    ck_assert_int_eq(annal_sync(store, &failure), ANNAL_ERR_DISK);
-    ck_assert_int_eq(annal_sync(store, &failure), ANNAL_OK);
+    ck_assert_int_eq(annal_store_sync(store, &failure), ANNAL_ERR_DISK);
+    ck_assert_int_eq(annal_store_sync(store, &failure), ANNAL_OK);
     annal_writer_close(writer);
     annal_writer_close(other);
 
@@ -565,7 +566,7 @@ START_TEST(a_failed_void_makes_the_answer_unknown_and_stops_the_store)
     ck_status(ANNAL_ERR_UNKNOWN, append_number(store, "s", 5, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_status(ANNAL_ERR_CLOSED, append_number(store, "s", 6, 40, ANNAL_LEVEL_SYNC, &seq, err));
     ck_status(ANNAL_ERR_CLOSED, append_number(store, "t", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
-    ck_status(ANNAL_ERR_CLOSED, annal_sync(store, err));
+    ck_status(ANNAL_ERR_CLOSED, annal_store_sync(store, err));
     ck_assert_int_lt(annal_store_close(store, NULL), 0);
     picky_io_heal(&disk);
     reopen(false);
@@ -603,11 +604,11 @@ START_TEST(a_failed_log_sync_at_a_checkpoint_loses_no_event)
     for (size_t i = 0; i < 2; i++) {
         append_numbers(store, "s", i * 2 + 1, i * 2 + 1, ANNAL_LEVEL_SYNC);
         picky_io_fail(&disk, calls[i], LOG, EIO, 1);
-        annal_status status = annal_checkpoint(store, NULL);
+        annal_status status = annal_store_checkpoint(store, NULL);
         ck_assert(status == ANNAL_OK || calls[i] == PICKY_WRITE);
         append_numbers(store, "s", i * 2 + 2, i * 2 + 2, ANNAL_LEVEL_SYNC);
     }
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     ck_numbers(store, "s", 4);
     store_close(store);
 }
@@ -619,7 +620,7 @@ START_TEST(no_event_joins_an_epoch_that_a_failed_checkpoint_has_released)
     struct stat journal;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     picky_io_fail(&disk, PICKY_WRITE, LOG, EIO, 1); /* the group that would say so */
-    ck_status(ANNAL_ERR_DISK, annal_checkpoint(store, err));
+    ck_status(ANNAL_ERR_DISK, annal_store_checkpoint(store, err));
     ck_assert_int_eq(stat(tmpdir_path(&dir, "store/" JOURNAL), &journal), 0);
     append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
     store_abandon(store);
@@ -778,7 +779,7 @@ START_TEST(a_writer_reports_lost_seqs_until_its_next_append)
         ck_fate(writer, ANNAL_OK, 0, 0);
         ck_numbers(store, "s", 2);
         annal_writer_close(writer);
-        ck_status(ANNAL_ERR_FULL, annal_sync(store, err)); /* it tells of the loss too */
+        ck_status(ANNAL_ERR_FULL, annal_store_sync(store, err)); /* it tells of the loss too */
         store_close(store);
         tmpdir_teardown();
         set_up();

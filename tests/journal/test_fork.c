@@ -50,7 +50,7 @@ static const char *history(const char *session, uint64_t from_seq)
 static void ck_sound(const char *session)
 {
     annal_verify_result result;
-    ck_ok(annal_verify_session(store, annal_slice_of(session), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, annal_slice_of(session), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
 }
 
@@ -145,10 +145,10 @@ START_TEST(a_lineage_names_each_part_of_the_history)
     fork_at("a", 4, "b");
     append_numbers(store, "b", 20, 22, ANNAL_LEVEL_SYNC);
     fork_at("b", 6, "c");
-    ck_ok(annal_session_lineage(store, ANNAL_SLICE("c"), note_part, text, err));
+    ck_ok(annal_lineage_each(store, ANNAL_SLICE("c"), note_part, text, err));
     ck_assert_str_eq(text, "c:7-* b:5-6 a:1-4 ");
     text[0] = '\0';
-    ck_ok(annal_session_lineage(store, ANNAL_SLICE("a"), note_part, text, err));
+    ck_ok(annal_lineage_each(store, ANNAL_SLICE("a"), note_part, text, err));
     ck_assert_str_eq(text, "a:1-* ");
 }
 END_TEST
@@ -325,7 +325,7 @@ START_TEST(a_parent_with_another_history_is_detected_and_named)
                      "3, but the parent's events up to there were replaced after the fork");
     append_numbers(store, "p", 3, 4, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(read_all("f", NULL), ANNAL_ERR_CORRUPT);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("f"), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("f"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 1);
     ck_assert_uint_eq(result.events, 2);
     /* What was appended to it is not lost, and what is not known to be its history is not taken. */
@@ -419,7 +419,7 @@ static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
     append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
     damage_event(format == ANNAL_FORMAT_MSGPACK ? "p.mpk" : "p.jsonl", damaged);
     ck_ok(annal__lineage_check(store, ANNAL_SLICE("k"), NULL, err));
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("k"), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("k"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
     ck_ok(annal_session_repair(store, ANNAL_SLICE("k"), ANNAL_SLICE("kr"), NULL, NULL, NULL,
                                &repaired, err));
@@ -497,7 +497,7 @@ START_TEST(forks_in_a_circle_are_refused)
         const char id[] = {*session, '\0'};
         /* no session has the name '../d', so that line is not a header */
         ck_assert_int_eq(read_all(id, NULL), *session == 'd' ? ANNAL_END : ANNAL_ERR_CORRUPT);
-        ck_ok(annal_verify_session(store, annal_slice_of(id), NULL, NULL, &result, err));
+        ck_ok(annal_session_verify(store, annal_slice_of(id), NULL, NULL, &result, err));
         ck_assert_uint_eq(result.findings, 1);
     }
 }
@@ -615,11 +615,11 @@ START_TEST(random_histories_of_forks_equal_those_in_plain_arrays)
                 store_close(store);
                 store = store_open(tmpdir_path(&dir, "store"));
             } else {
-                ck_ok(annal_sync(store, err)); /* batches stand in the log at first */
+                ck_ok(annal_store_sync(store, err)); /* batches stand in the log at first */
                 model_compare(&model, session, &r);
             }
         }
-        ck_ok(annal_sync(store, err));
+        ck_ok(annal_store_sync(store, err));
         for (size_t i = 0; i < model.sessions; i++) {
             model_compare(&model, i, &r);
             ck_sound(id_of(i));

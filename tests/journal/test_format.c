@@ -299,11 +299,11 @@ START_TEST(two_journals_of_one_session_are_reported_as_damage)
     file_write(tmpdir_path(&dir, "store/events/s.mpk"), bytes, len);
     free(bytes);
     store = store_open(tmpdir_path(&dir, "store"));
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("s"), note, what, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("s"), note, what, &result, err));
     ck_assert_uint_eq(result.findings, 1);
     ck_assert_ptr_nonnull(strstr(what, "second journal"));
     ck_status(ANNAL_ERR_CORRUPT, append_as("s", JSON, JSON, json, NULL, &seq, err));
-    ck_ok(annal_store_sessions(store, count_session, &sessions, err));
+    ck_ok(annal_session_each(store, count_session, &sessions, err));
     ck_assert_int_eq(sessions, 2);
     ck_first("s", json, (annal_slice){NULL, 0});
 }
@@ -332,7 +332,7 @@ START_TEST(msgpack_without_a_json_form_is_damage_to_every_reader)
     ck_assert_uint_eq(annal_cursor_damage(cursor).seq, 1);
     ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
     annal_cursor_close(cursor);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("s"), note, what, &result, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("s"), note, what, &result, err));
     ck_assert_ptr_nonnull(strstr(what, "not msgpack that JSON can express"));
     ck_status(ANNAL_ERR_CORRUPT,
               annal__event_read_at(store, ANNAL_SLICE("s"), 1, place.offset,

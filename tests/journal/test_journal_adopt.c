@@ -38,7 +38,7 @@ START_TEST(an_adopted_session_keeps_its_bytes_and_accepts_appends)
     size_t len, len_here;
     pair_init(&pair);
     append_numbers(pair.there, "s", 1, 5, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(pair.there, err));
+    ck_ok(annal_store_checkpoint(pair.there, err));
     char *bytes = file_read(tmpdir_path(&pair.dir, "there/events/s.jsonl"), &len);
     ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
     char *here = file_read(tmpdir_path(&pair.dir, "here/events/s.jsonl"), &len_here);
@@ -99,7 +99,7 @@ START_TEST(a_journal_with_redo_in_another_log_waits_for_a_checkpoint)
     size_t len;
     pair_init(&pair);
     append_numbers(pair.there, "s", 1, 2, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(pair.there, err));
+    ck_ok(annal_store_checkpoint(pair.there, err));
     char *bytes = file_read(tmpdir_path(&pair.dir, "there/events/s.jsonl"), &len);
     ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("s"), err));
     append_numbers(pair.here, "s", 3, 3, ANNAL_LEVEL_SYNC);
@@ -107,14 +107,14 @@ START_TEST(a_journal_with_redo_in_another_log_waits_for_a_checkpoint)
     const annal_store_options hasty = {.no_keeper = true, .wait_ms = 20};
     ck_ok(annal_store_open(tmpdir_path(&pair.dir, "here"), &hasty, &deleter, err));
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal_keep(pair.here, err)); /* gives it back; its log is not overwritten in time */
+    ck_ok(annal_store_keep(pair.here, err)); /* gives it back; its log is not overwritten in time */
     ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     annal_store *again = store_open(tmpdir_path(&pair.dir, "again"));
     store_close(again);
     file_write(tmpdir_path(&pair.dir, "again/events/s.jsonl"), bytes, len);
     again = store_open(tmpdir_path(&pair.dir, "again"));
     ck_status(ANNAL_ERR_BUSY, annal__journal_adopt(deleter, again, ANNAL_SLICE("s"), err));
-    ck_ok(annal_checkpoint(pair.here, err));
+    ck_ok(annal_store_checkpoint(pair.here, err));
     ck_ok(annal__journal_adopt(deleter, again, ANNAL_SLICE("s"), err));
     ck_numbers(deleter, "s", 2);
     store_close(again);
@@ -130,7 +130,7 @@ static bool adopt_with_failure(struct pair *pair, unsigned at)
     struct failing_io disk;
     const char *path = tmpdir_path(&pair->dir, "here");
     append_numbers(pair->there, "s", 1, 5, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(pair->there, err));
+    ck_ok(annal_store_checkpoint(pair->there, err));
     append_numbers(pair->here, "t", 1, 3, ANNAL_LEVEL_SYNC);
     store_close(pair->here);
 

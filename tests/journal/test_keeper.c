@@ -39,7 +39,7 @@ START_TEST(annal_keep_commits_due_batches_when_no_keeper_runs)
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_BATCH);
     sleep_ms(60);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_numbers(store, "s", 3);
     store_close(store);
 }
@@ -59,14 +59,14 @@ START_TEST(a_task_runs_after_appends_and_once_more_when_it_is_removed)
     const annal__keeper_task task = {
         .name = "count", .period_ms = 1, .run = count_run, .arg = (void *)&runs};
     ck_ok(annal__keeper_task_add(store, &task, err));
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 0);
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     sleep_ms(3);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 1);
     sleep_ms(3);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 1);
     annal__keeper_task_remove(store, (void *)&runs);
     ck_assert_int_eq(runs, 2);
@@ -87,18 +87,18 @@ START_TEST(a_task_waits_for_the_end_of_a_burst_up_to_its_limit)
                                      .arg = (void *)&runs};
     ck_ok(annal__keeper_task_add(store, &task, err));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 0);
 
     atomic_fetch_sub(&store->sessions.appended_us, 3600000000); /* an hour passes */
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 1);
 
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 1);
     store->keeper.tasks[0].latest_us -= 3600000000; /* a second hour passes, full of appends */
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 2);
     annal__keeper_task_remove(store, (void *)&runs);
     store_close(store);
@@ -125,7 +125,7 @@ START_TEST(the_rest_of_a_task_does_not_wait_for_the_end_of_a_burst)
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(runs, 0);
     atomic_fetch_sub(&store->sessions.appended_us, 3600000000); /* an hour passes */
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(runs, 1);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC); /* keeps in passing */
     ck_assert_int_eq(runs, 2);
@@ -165,7 +165,7 @@ START_TEST(a_task_yields_to_a_checkpoint_and_continues_at_once)
     ck_assert_int_eq(asking.runs, 1);
     ck_assert(asking.needed);
     asking.fills = false;
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_int_eq(asking.runs, 2);
     ck_assert(!asking.needed);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);

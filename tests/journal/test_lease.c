@@ -189,7 +189,7 @@ START_TEST(a_session_whose_name_looks_temporary_is_listed)
     FILE *file = fopen(unfinished, "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fclose(file), 0);
-    ck_ok(annal_lease_sessions(store, take_name, found, err));
+    ck_ok(annal_lease_each(store, take_name, found, err));
     ck_assert_str_eq(found, "a.tmp-1");
 }
 END_TEST
@@ -204,7 +204,7 @@ static int end_here(void *arg, annal_slice name, uint64_t bytes)
 START_TEST(the_list_of_leases_returns_the_status_of_its_callback)
 {
     ck_ok(set(store, 1, 60000000, err));
-    ck_assert_int_eq(annal_lease_sessions(store, end_here, NULL, NULL), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(annal_lease_each(store, end_here, NULL, NULL), ANNAL_ERR_BUSY);
 }
 END_TEST
 
@@ -212,11 +212,11 @@ START_TEST(a_deleted_session_leaves_no_lease)
 {
     int found = 0;
     annal_lease lease;
-    ck_ok(annal_lease_sessions(store, count, &found, err));
+    ck_ok(annal_lease_each(store, count, &found, err));
     ck_assert_int_eq(found, 0);
     ck_ok(set(store, 1, 60000000, err));
     ck_ok(append(store, "one", err));
-    ck_ok(annal_lease_sessions(store, count, &found, err));
+    ck_ok(annal_lease_each(store, count, &found, err));
     ck_assert_int_eq(found, 1);
     ck_ok(annal__replace_delete(store, session, NULL, err));
     ck_assert_int_eq(annal_lease_get(store, session, &lease, NULL), ANNAL_ERR_NOTFOUND);

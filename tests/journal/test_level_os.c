@@ -102,7 +102,7 @@ static size_t findings(annal_store *store)
     annal_verify_result result;
     annal_error err = {0};
     annal_status status =
-        annal_verify_session(store, annal_slice_of("s"), NULL, NULL, &result, &err);
+        annal_session_verify(store, annal_slice_of("s"), NULL, NULL, &result, &err);
     ck_assert_msg(status >= 0, "%s", err.message);
     return (size_t)result.findings;
 }
@@ -170,7 +170,7 @@ START_TEST(a_session_frees_the_memory_of_synced_events)
     ck_ok(append_number(big, "s", 1, 500000, ANNAL_LEVEL_OS, &seq, err));
     const struct session *session = annal__session_get(&big->sessions, ANNAL_SLICE("s"), NULL);
     ck_assert_uint_ge(session->loose.len, 500000);
-    ck_ok(annal_sync(big, err));
+    ck_ok(annal_store_sync(big, err));
     ck_assert_uint_le(session->loose.cap, 4096);
     store_close(big);
     tmpdir_done(&own);
@@ -301,7 +301,7 @@ END_TEST
 START_TEST(damage_before_the_mark_is_not_cut)
 {
     append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(f.store, err)); /* the log cannot mend it */
+    ck_ok(annal_store_checkpoint(f.store, err)); /* the log cannot mend it */
     size_t durable = size_of(f.journal);
     append_numbers(f.store, "s", 4, 9, ANNAL_LEVEL_OS);
     store_abandon(f.store);
@@ -321,7 +321,7 @@ START_TEST(events_acknowledged_by_annal_sync_are_never_cut_as_a_loose_tail)
         for (uint64_t number = 1; number <= 6; number++)
             ck_ok(append_number(f.store, "s", number, large ? 60000 : 600, ANNAL_LEVEL_OS, &seq,
                                 err));
-        ck_ok(annal_sync(f.store, err));
+        ck_ok(annal_store_sync(f.store, err));
         size_t acknowledged = size_of(f.journal);
         append_numbers(f.store, "s", 7, 9, ANNAL_LEVEL_OS);
         store_abandon(f.store);
@@ -389,7 +389,7 @@ START_TEST(a_mark_costs_one_sync_and_a_checkpoint_removes_it)
         uint64_t before = stats_syncs(f.store);
         append_numbers(f.store, "s", number, number + 9, ANNAL_LEVEL_OS);
         ck_assert_uint_eq(stats_syncs(f.store), before + 1);
-        ck_ok(annal_checkpoint(f.store, err));
+        ck_ok(annal_store_checkpoint(f.store, err));
     }
     /* Events of level sync between them carry the mark on. */
     append_numbers(f.store, "s", 22, 22, ANNAL_LEVEL_OS);
@@ -411,7 +411,7 @@ START_TEST(events_after_a_checkpoint_have_an_unreleased_mark)
 {
     uint64_t seq;
     append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_OS);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     size_t durable = size_of(f.journal);
     append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
     /* These fill regions, whose checkpoints remove the mark and sync the marked bytes. */
@@ -441,9 +441,9 @@ START_TEST(annal_sync_of_many_sessions_shares_one_sync)
         append_numbers(f.store, name, 1, 10, ANNAL_LEVEL_OS);
     }
     uint64_t before = stats_syncs(f.store);
-    ck_ok(annal_sync(f.store, err));
+    ck_ok(annal_store_sync(f.store, err));
     ck_assert_uint_eq(stats_syncs(f.store), before + 1);
-    ck_ok(annal_sync(f.store, err)); /* there is nothing left to say */
+    ck_ok(annal_store_sync(f.store, err)); /* there is nothing left to say */
     ck_assert_uint_eq(stats_syncs(f.store), before + 1);
     store_abandon(f.store);
     for (int i = 0; i < MANY; i++) {
@@ -467,7 +467,7 @@ START_TEST(many_bytes_of_level_os_are_written_once)
     annal_store_metrics_get(f.store, ANNAL_METRICS_OF_OBJECT, &before);
     for (uint64_t number = 2; number <= 60; number++)
         ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
-    ck_ok(annal_sync(f.store, err));
+    ck_ok(annal_store_sync(f.store, err));
     annal_store_metrics_get(f.store, ANNAL_METRICS_OF_OBJECT, &after);
     uint64_t payload = after.payload_bytes - before.payload_bytes;
     uint64_t written =
@@ -523,7 +523,7 @@ static void *append_in_a_crowd(void *arg)
         snprintf(name, sizeof name, "s%d", (number + i) % 3);
         ck_ok(append_number(crowd->store, name, 1, i % 7 == 0 ? 30000 : 50, level, &seq, err));
         if (i % 20 == 19)
-            ck_ok(annal_sync(crowd->store, err));
+            ck_ok(annal_store_sync(crowd->store, err));
     }
     return NULL;
 }
@@ -532,7 +532,7 @@ static void *checkpoint_in_a_crowd(void *arg)
 {
     struct crowd *crowd = arg;
     while (!atomic_load(&crowd->stop))
-        ck_ok(annal_checkpoint(crowd->store, err));
+        ck_ok(annal_store_checkpoint(crowd->store, err));
     return NULL;
 }
 

@@ -98,7 +98,7 @@ START_TEST(a_log_of_many_sessions_grows_to_its_largest_regions_in_one_step)
             ck_ok(append_number(many, name, round + 1, round == 0 ? 10 : 4000, ANNAL_LEVEL_BATCH,
                                 &seq, err));
             if (i % 100 == 99) /* a group that is larger than a region would need another log */
-                ck_ok(annal_sync(many, err));
+                ck_ok(annal_store_sync(many, err));
         }
     }
     ck_assert_uint_eq(atomic_load(&many->own_log.region_bytes), 8 << 20);

@@ -73,7 +73,7 @@ START_TEST(appends_of_one_object_are_announced_to_another_in_order_at_every_leve
     ck_assert_str_eq(read_news(news, &trace), "a:3 a:4");
     append_numbers(writer, "a", 5, 6, ANNAL_LEVEL_BATCH);
     append_numbers(writer, "b", 3, 3, ANNAL_LEVEL_BATCH);
-    ck_ok(annal_sync(writer, err));
+    ck_ok(annal_store_sync(writer, err));
     ck_assert_str_eq(read_news(news, &trace), "a:6 b:3");
     append_numbers(reader, "c", 1, 1, ANNAL_LEVEL_SYNC); /* it reads its own events, too */
     ck_assert_str_eq(read_news(news, &trace), "c:1");
@@ -118,7 +118,7 @@ START_TEST(an_event_is_announced_when_its_journal_has_it)
     append_numbers(store, "t", 2, 2, ANNAL_LEVEL_SYNC);
     ck_assert_str_eq(read_news(news, &trace), "t:2");
     picky_io_heal(&disk);
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_str_eq(read_news(news, &trace), "missed");
     ck_numbers(store, "s", 2);
     annal__news_close(news);

@@ -144,7 +144,7 @@ START_TEST(recovery_redoes_more_sessions_than_may_be_open_at_a_time)
             session_name(name, i);
             append_numbers(store, name, number, number, ANNAL_LEVEL_BATCH);
         }
-        ck_ok(annal_sync(store, err));
+        ck_ok(annal_store_sync(store, err));
     }
     store_abandon(store);
     for (int i = 0; i < MANY; i++) {
@@ -272,7 +272,7 @@ START_TEST(a_journal_that_differs_from_the_log_is_not_written_and_the_reason_is_
         annal_store *store = store_open(path);
         append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
         ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
-        ck_ok(annal_checkpoint(store, err));
+        ck_ok(annal_store_checkpoint(store, err));
         append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
         store_abandon(store);
         change_journal(journal, cases[i / 2].change, (size_t)info.end_offset);

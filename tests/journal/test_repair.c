@@ -402,7 +402,7 @@ START_TEST(invalid_json_is_a_finding_and_a_gap_even_with_a_correct_hash)
     forge_event(&forgery, 3, NULL, "3");
     forge_event(&forgery, 5, NULL, "5");
     annal_store *store = store_with(&forgery);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("forged"), NULL, NULL, &proof, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("forged"), NULL, NULL, &proof, err));
     ck_assert_uint_eq(proof.findings, 2);
     ck_assert_uint_eq(proof.last_seq, 5);
     ck_ok(repair_forged(store, "new", &result, err));
@@ -410,7 +410,7 @@ START_TEST(invalid_json_is_a_finding_and_a_gap_even_with_a_correct_hash)
     ck_assert_uint_eq(result.gaps, 2);
     ck_assert_uint_eq(result.gap_events, 2);
     ck_assert_uint_eq(result.last_seq, 5);
-    ck_ok(annal_verify_session(store, ANNAL_SLICE("new"), NULL, NULL, &proof, err));
+    ck_ok(annal_session_verify(store, ANNAL_SLICE("new"), NULL, NULL, &proof, err));
     ck_assert_uint_eq(proof.findings, 0);
     store_close(store);
 }

@@ -51,7 +51,7 @@ static void hand_over(annal_store *from, annal_store *to, const char *session, u
 {
     uint64_t got = 0;
     ck_status(ANNAL_ERR_BUSY, append_number(to, session, seq, 40, ANNAL_LEVEL_SYNC, &got, err));
-    ck_ok(annal_keep(from, err));
+    ck_ok(annal_store_keep(from, err));
     append_numbers(to, session, seq, seq, ANNAL_LEVEL_SYNC);
 }
 
@@ -113,7 +113,7 @@ static void delete_what_another_log_has(const char *path, annal_store **out_writ
     annal_store *deleter = open_hasty(path);
     append_numbers(deleter, "other", 1, 1, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal_keep(writer, err)); /* gives it back */
+    ck_ok(annal_store_keep(writer, err)); /* gives it back */
     ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ignore_wipe(writer);
     *out_writer = writer;
@@ -210,7 +210,7 @@ START_TEST(a_tombstone_stays_until_no_log_names_its_journal)
     ck_assert_uint_eq(count_names(gone, ""), 1);
     store_close(store_open(tmpdir_path(&dir, "store")));
     ck_assert_uint_eq(count_names(gone, ""), 1); /* the writer lives, and its log has the session */
-    ck_ok(annal_checkpoint(writer, err));
+    ck_ok(annal_store_checkpoint(writer, err));
     store_close(store_open(tmpdir_path(&dir, "store")));
     ck_assert_uint_eq(count_names(gone, ""), 0);
     store_close(writer);
@@ -225,7 +225,7 @@ START_TEST(the_keeper_removes_tombstones_after_it_emptied_the_log)
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
     store->keeper.rotated_us -= 60000000; /* a minute has passed */
-    ck_ok(annal_keep(store, err));
+    ck_ok(annal_store_keep(store, err));
     ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 0);
     store_close(store);
 }
@@ -582,14 +582,15 @@ START_TEST(a_deletion_on_a_full_disk_waits_for_the_owner_and_its_checkpoint)
     append_numbers(owner, "s", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *store = open_on_full_disk(&full);
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal_keep(owner, err)); /* gives it back; its log has the redo, and no room is for a
+    ck_ok(
+        annal_store_keep(owner, err)); /* gives it back; its log has the redo, and no room is for a
                                       tombstone */
     ck_status(ANNAL_ERR_FULL, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(store, "s", 3);
     append_numbers(owner, "s", 4, 4, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal_keep(owner, err));
-    ck_ok(annal_checkpoint(owner, err));
+    ck_ok(annal_store_keep(owner, err));
+    ck_ok(annal_store_checkpoint(owner, err));
     ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_no_session(owner, "s");
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -611,7 +612,7 @@ START_TEST(a_session_that_is_not_released_in_time_is_not_deleted)
                            err));
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(owner, "s", 2);
-    ck_ok(annal_keep(owner, err)); /* releases the session, as requested */
+    ck_ok(annal_store_keep(owner, err)); /* releases the session, as requested */
     ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC); /* through no descriptor of before */
     ck_numbers(deleter, "s", 1);
@@ -702,7 +703,7 @@ START_TEST(a_concurrent_append_never_writes_into_a_deleted_journal)
     }
     atomic_store(&appender.stop, true);
     pthread_join(thread, NULL);
-    ck_ok(annal_sync(appender.store, err));
+    ck_ok(annal_store_sync(appender.store, err));
     ck_assert_uint_le(read_session(appender.store, "s", NULL, NULL), appender.appended);
     store_close(appender.store);
 }

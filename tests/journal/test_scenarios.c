@@ -40,7 +40,7 @@ START_TEST(a_session_that_changed_owners_is_redone_in_either_order_of_the_logs)
                             &writer, err));
     ck_status(ANNAL_ERR_BUSY, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
-    ck_ok(annal_keep(first, err)); /* releases the session, after a sync */
+    ck_ok(annal_store_keep(first, err)); /* releases the session, after a sync */
     uint64_t synced = journal_bytes(second, "s");
     append_numbers(second, "s", 4, 6, ANNAL_LEVEL_SYNC);
     store_abandon(lower);
@@ -170,7 +170,7 @@ START_TEST(the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
         ck_ok(annal_writer_append(writer, &draft, 1,
                                   &(annal_append_options){.level = ANNAL_LEVEL_BATCH}, &seq, err));
     annal_writer_close(writer);
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
     watch = (struct watch){0};
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
     ck_assert_uint_eq(info.last_seq, 20000);

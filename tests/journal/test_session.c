@@ -64,7 +64,7 @@ static void *append_here_and_there(void *arg)
         if (append_slice(store, name, event_data(data, sizeof data, number, 20),
                          number % 4 == 0 ? id : NULL, level, &seq, &err) < 0)
             complain(crowd, "append", &err);
-        if (i % 20 == 0 && annal_sync(store, &err) < 0)
+        if (i % 20 == 0 && annal_store_sync(store, &err) < 0)
             complain(crowd, "sync", &err);
     }
     return NULL;
@@ -87,7 +87,7 @@ static void *look_and_checkpoint(void *arg)
         annal_cursor *cursor = NULL;
         annal_event event;
         since = annal__session_list_changed(crowd->stores[0], since, ignore_session, NULL);
-        if (annal_checkpoint(crowd->stores[0], &err) < 0)
+        if (annal_store_checkpoint(crowd->stores[0], &err) < 0)
             complain(crowd, "checkpoint", &err);
         if (annal_cursor_open(crowd->stores[1], ANNAL_SLICE("s1"), 1, &cursor, &err) == ANNAL_OK) {
             annal_status status;
@@ -196,7 +196,7 @@ START_TEST(a_store_with_a_failed_directory_sync_releases_nothing_before_redo)
         annal_store *failing = store_open_seams(path, &seams);
         append_numbers(failing, "s", 1, 3, ANNAL_LEVEL_SYNC);
         disk.fail_at = disk.calls + which;
-        ck_status(ANNAL_ERR_DISK, annal_checkpoint(failing, err));
+        ck_status(ANNAL_ERR_DISK, annal_store_checkpoint(failing, err));
 
         annal_store *other = NULL;
         uint64_t seq;
@@ -205,7 +205,7 @@ START_TEST(a_store_with_a_failed_directory_sync_releases_nothing_before_redo)
         for (int tries = 0; tries < 3; tries++) {
             ck_status(ANNAL_ERR_BUSY,
                       append_number(other, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
-            ck_ok(annal_keep(failing, err));
+            ck_ok(annal_store_keep(failing, err));
             ck_status(ANNAL_ERR_CLOSED,
                       append_number(failing, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
         }
@@ -324,7 +324,7 @@ START_TEST(a_journal_that_was_replaced_is_not_written)
     annal_store *store = store_open(path);
     uint64_t seq;
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     size_t len;
     char *bytes = file_read(journal, &len);
     ck_assert_int_eq(rename(journal, tmpdir_path(&dir, "aside")), 0);
@@ -357,7 +357,7 @@ START_TEST(a_journal_that_vanished_or_appeared_is_not_written)
     /* A user puts another file where a journal is about to be created. */
     ck_ok(append_number(store, "u", 1, 40, ANNAL_LEVEL_BATCH, &seq, err));
     file_write(tmpdir_path(&dir, "store/events/u.jsonl"), "something else\n", 15);
-    ck_assert_int_lt(annal_sync(store, NULL), 0);
+    ck_assert_int_lt(annal_store_sync(store, NULL), 0);
     (void)annal_store_close(store, NULL);
     size_t len;
     ck_text(file_read(tmpdir_path(&dir, "store/events/u.jsonl"), &len), "something else\n");
@@ -411,11 +411,11 @@ START_TEST(a_failed_look_at_an_empty_journal_is_not_taken_for_another_file)
         disk.with_errno = EIO;
         disk.calls = 0;
         disk.fail_at = at;
-        annal_status status = annal_sync(store, NULL);
+        annal_status status = annal_store_sync(store, NULL);
         failed = disk.calls >= at;
         disk.fail_at = 0;
         ck_assert_int_ne(status, ANNAL_ERR_UNKNOWN);
-        ck_ok(annal_checkpoint(store, err)); /* what did not reach the journal does so now */
+        ck_ok(annal_store_checkpoint(store, err)); /* what did not reach the journal does so now */
         ck_ok(append_number(store, "u", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
         ck_numbers(store, "u", 2);
         store_close(store);

@@ -57,7 +57,7 @@ START_TEST(a_file_that_is_not_a_journal_is_not_a_session)
         snprintf(name, sizeof name, "s%d.jsonl", i);
         make_journal(name);
     }
-    ck_ok(annal_store_sessions(store, count_session, &count, err));
+    ck_ok(annal_session_each(store, count_session, &count, err));
     ck_assert_uint_eq(count, 150);
 }
 END_TEST
@@ -76,7 +76,7 @@ START_TEST(a_session_that_is_deleted_during_the_listing_is_omitted)
     make_journal("a.jsonl");
     make_journal("b.jsonl");
     make_journal("c.jsonl");
-    ck_ok(annal_store_sessions(store, delete_next, &count, err));
+    ck_ok(annal_session_each(store, delete_next, &count, err));
     ck_assert_uint_eq(count, 2);
 }
 END_TEST
@@ -97,7 +97,7 @@ START_TEST(a_session_that_cannot_be_examined_is_a_failure_and_not_omitted)
         unsigned count = 0;
         disk.calls = 0;
         disk.fail_at = at;
-        ck_status(ANNAL_ERR_DISK, annal_store_sessions(reader, count_session, &count, err));
+        ck_status(ANNAL_ERR_DISK, annal_session_each(reader, count_session, &count, err));
     }
     disk.fail_at = 0;
     store_close(reader);
@@ -137,7 +137,7 @@ START_TEST(many_sessions_are_listed_in_order_with_their_lengths)
             make_journal(name);
         }
     }
-    ck_ok(annal_store_sessions(store, check_order, &order, err));
+    ck_ok(annal_session_each(store, check_order, &order, err));
     ck_assert_uint_eq(order.count, 9000);
     ck_assert_uint_eq(order.bytes, 9000);
 }
@@ -156,7 +156,7 @@ START_TEST(the_callback_may_stop_the_listing)
     unsigned count = 0;
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
     append_numbers(store, "b", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_int_eq((int)annal_store_sessions(store, stop_at_once, &count, NULL), 7);
+    ck_assert_int_eq((int)annal_session_each(store, stop_at_once, &count, NULL), 7);
     ck_assert_uint_eq(count, 1);
     /* A changed session that was not reported is reported again. */
     ck_assert_uint_eq(annal__session_list_changed(store, 0, stop_at_once, &count), 0);
@@ -190,7 +190,7 @@ START_TEST(a_copied_or_renamed_journal_is_not_a_session_and_is_named_once)
     annal_session_info info;
     unsigned said = 0;
     append_numbers(store, "a", 1, 3, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_checkpoint(store, err));
+    ck_ok(annal_store_checkpoint(store, err));
     char *journal = file_read(tmpdir_path(&dir, "store/events/a.jsonl"), &len);
     static const char *const copies[] = {"b.jsonl", "a copy.jsonl", "a.mpk", ".c.jsonl", "c.txt"};
     for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {

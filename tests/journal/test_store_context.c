@@ -70,9 +70,9 @@ static void ck_reads_are(annal_status expected)
     ck_status(expected, annal_cursor_open_at(store, s, 1, 0, 0, &cursor, err));
     ck_status(expected, annal__event_read_at(store, s, 1, 0, 100, &buffer, &event, err));
     ck_status(expected, annal_session_info_get(store, s, &info, err));
-    ck_status(expected, annal_store_sessions(store, no_session, NULL, err));
+    ck_status(expected, annal_session_each(store, no_session, NULL, err));
     ck_status(expected, annal__log_each(store, no_log, NULL, err));
-    ck_status(expected, annal_verify_session(store, s, NULL, NULL, &result, err));
+    ck_status(expected, annal_session_verify(store, s, NULL, NULL, &result, err));
     ck_status(expected,
               annal_session_repair(store, s, (annal_slice){0}, NULL, NULL, NULL, &repaired, err));
     annal__event_buffer_free(buffer);
@@ -84,8 +84,8 @@ static void ck_writes_are(annal_status expected)
     annal_repair_result repaired;
     const annal_slice s = ANNAL_SLICE("s");
     ck_status(expected, annal_writer_open(store, s, NULL, &writer, err));
-    ck_status(expected, annal_sync(store, err));
-    ck_status(expected, annal_checkpoint(store, err));
+    ck_status(expected, annal_store_sync(store, err));
+    ck_status(expected, annal_store_checkpoint(store, err));
     ck_status(expected, annal__replace_delete(store, s, NULL, err));
     ck_status(expected,
               annal_session_repair(store, s, ANNAL_SLICE("to"), NULL, NULL, NULL, &repaired, err));
@@ -105,7 +105,7 @@ START_TEST(a_child_of_fork_cannot_use_the_store_of_its_parent)
     ck_reads_are(ANNAL_ERR_CLOSED);
     ck_writes_are(ANNAL_ERR_CLOSED);
     ck_status(ANNAL_ERR_CLOSED, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
-    ck_status(ANNAL_ERR_CLOSED, annal_keep(store, err));
+    ck_status(ANNAL_ERR_CLOSED, annal_store_keep(store, err));
     ck_status(ANNAL_ERR_CLOSED, annal__keeper_task_add(store, &task, err));
     annal__keeper_task_remove(store, NULL);
     store->context.pid--;
@@ -181,7 +181,7 @@ START_TEST(a_child_of_fork_may_open_the_store_again_and_append)
         ck_assert_int_eq(waitpid(child, &outcome, 0), child);
         ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
     }
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
     ck_numbers(store, "t", 20);
     ck_numbers(store, "s", 23);
 }

@@ -133,7 +133,7 @@ static void prove_variant(struct variant *v, annal_store *store)
     struct findings findings = {.variant = v};
     annal_verify_result result = {0};
     annal_error err = {0};
-    if (annal_verify_session(store, ANNAL_SLICE("s"), note, &findings, &result, &err) < 0)
+    if (annal_session_verify(store, ANNAL_SLICE("s"), note, &findings, &result, &err) < 0)
         snprintf(v->wrong, sizeof v->wrong, "verify: %.150s", err.message);
     else if (v->sound ? findings.count != 0 : !findings.fits)
         snprintf(v->wrong, sizeof v->wrong, "%d findings, of which none fits", (int)findings.count);

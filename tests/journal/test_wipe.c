@@ -172,14 +172,14 @@ START_TEST(content_in_the_log_of_a_stopped_process_is_reported_and_removed_later
     append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *store = open_store(path, false, &remarks);
     ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("gone"), NULL, err));
-    ck_ok(annal_keep(owner, err)); /* gives it back, and is stopped */
+    ck_ok(annal_store_keep(owner, err)); /* gives it back, and is stopped */
     ck_ok(annal__replace_delete(store, ANNAL_SLICE("gone"), NULL, err));
     ck_assert_uint_eq(remarks.count, 1);
     ck_assert_msg(strstr(remarks.last, "may remain in commit log 00 of process ") != NULL, "%s",
                   remarks.last);
     ck_assert_uint_eq(grep_tree(path, SECRET, NULL, 0), 1);
     if (_i == 0)
-        ck_ok(annal_keep(owner, err));
+        ck_ok(annal_store_keep(owner, err));
     if (_i >= 2)
         store_abandon(owner);
     else
@@ -210,7 +210,7 @@ static void *give_back_late(void *arg)
 {
     const struct giver *giver = arg;
     usleep(giver->after_ms * 1000);
-    (void)!annal_keep(giver->owner, NULL);
+    (void)!annal_store_keep(giver->owner, NULL);
     return NULL;
 }
 
@@ -315,8 +315,8 @@ START_TEST(a_deletion_of_many_sessions_asks_other_processes_once)
     ck_status(ANNAL_ERR_BUSY, annal__replace_wipe_logs(store, err));
     ck_assert_uint_eq(asked_of(tmpdir_path(&dir, "store/locks/00.held")), 1);
     ck_no_secret(path);
-    ck_ok(annal_keep(owner, err));
-    ck_ok(annal_keep(owner, err));
+    ck_ok(annal_store_keep(owner, err));
+    ck_ok(annal_store_keep(owner, err));
     store_close(owner);
     ck_ok(annal__replace_wipe_logs(store, err));
     store_close(store);

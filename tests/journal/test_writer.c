@@ -368,7 +368,7 @@ START_TEST(a_session_continues_after_more_than_a_mebibyte_of_level_os)
     for (uint64_t number = 1; number <= 40; number++)
         ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
     ck_ok(append_number(f.store, "s", 41, 60000, ANNAL_LEVEL_SYNC, &seq, err));
-    ck_ok(annal_sync(f.store, err));
+    ck_ok(annal_store_sync(f.store, err));
     ck_numbers(f.store, "s", 41);
     fixture_reopen(&f);
     ck_numbers(f.store, "s", 41);
@@ -482,7 +482,7 @@ START_TEST(the_largest_event_is_accepted_and_one_byte_more_is_refused)
     append_numbers(f.store, "before", 2, 2, ANNAL_LEVEL_SYNC);
     fixture_reopen(&f);
     annal_verify_result result;
-    ck_ok(annal_verify_session(f.store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
+    ck_ok(annal_session_verify(f.store, ANNAL_SLICE("s"), NULL, NULL, &result, err));
     ck_assert(result.findings == 0 && result.last_seq == 1);
     fixture_done(&f);
 }

@@ -815,7 +815,7 @@ inline append_os()
     }
 }
 
-/* annal_sync() of what is too much to be carried: sync the journal, then say so with a new mark. */
+/* annal_store_sync() of what is too much to be carried: sync the journal, then say so with a new mark. */
 inline sync_loose()
 {
     d_step { own && tail > logged -> event = 0 };

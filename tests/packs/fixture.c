@@ -203,7 +203,7 @@ char *packs_rows(struct packs *packs, const char *select)
 {
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_ok(annal_sql(packs->index, annal_slice_of(select), NULL, text_row, &text, err));
+    ck_ok(annal_index_sql(packs->index, annal_slice_of(select), NULL, text_row, &text, err));
     return text.ptr;
 }
 
@@ -278,7 +278,7 @@ static void catch_up_shuffled(annal_store *store, annal_index *index, uint64_t s
 {
     struct names names = {.count = 0};
     struct random random = {.state = seed};
-    ck_ok(annal_store_sessions(store, note_session, &names, err));
+    ck_ok(annal_session_each(store, note_session, &names, err));
     for (size_t left = names.count; left > 0; left--) {
         size_t pick = (size_t)random_below(&random, left);
         char *name = names.names[pick];
@@ -364,7 +364,7 @@ void packs_ck_rebuild(struct packs *packs, const char *database, uint64_t seed)
     char *copy = strdup(tmpdir_path(&packs->dir, "copy-XXXXXX"));
     ck_assert_ptr_nonnull(mkdtemp(copy));
     ck_ok(annal_index_catch_up(packs->index, (annal_slice){0}, &with_packs, err));
-    ck_ok(annal_sync(packs->store, err));
+    ck_ok(annal_store_sync(packs->store, err));
     copy_folder(packs->path, copy, "commit");
     copy_folder(packs->path, copy, "events");
     copy_folder(packs->path, copy, "packs");

@@ -99,7 +99,7 @@ annal_status packs_append(struct packs *packs, const char *session, const char *
 void packs_append_past(struct packs *packs, const char *session, const char *type,
                        const char *data);
 
-/* The rows of a SELECT through annal_sql(), as memory_rows() gives them; free() it. */
+/* The rows of a SELECT through annal_index_sql(), as memory_rows() gives them; free() it. */
 char *packs_rows(struct packs *packs, const char *select);
 #define ck_packs(p, select, rows)                                                                  \
     do {                                                                                           \

@@ -18,8 +18,8 @@ static void save_and_open(annal_store **out_store, annal_index **out_index)
     annal_backup_result result;
     directory = tmpdir_path(&p.dir, "backup");
     restored = tmpdir_path(&p.dir, "restored");
-    ck_ok(annal_backup(p.index, directory, NULL, &result, err));
-    ck_ok(annal_restore(directory, restored, NULL, &result, err));
+    ck_ok(annal_backup_create(p.index, directory, NULL, &result, err));
+    ck_ok(annal_backup_restore(directory, restored, NULL, &result, err));
     ck_ok(annal_store_open(restored, &(annal_store_options){.no_keeper = true}, out_store, err));
     ck_ok(annal_index_open(*out_store, NULL, out_index, err));
 }
@@ -30,7 +30,7 @@ static void ck_restored(annal_index *index, const char *session, const char *sel
     struct text text = {0};
     const annal_sql_options options = {.session = annal_slice_of(session)};
     text_add(&text, "", 0);
-    ck_ok(annal_sql(index, annal_slice_of(select), &options, text_row, &text, err));
+    ck_ok(annal_index_sql(index, annal_slice_of(select), &options, text_row, &text, err));
     ck_assert_str_eq(text.ptr, rows);
     free(text.ptr);
 }
@@ -44,7 +44,7 @@ START_TEST(a_backup_contains_rows_that_the_shell_wrote_before_it)
     const annal_sql_options options = {.session = ANNAL_SLICE("prose_" RUN)};
     PACKS_ENABLE(&p, "prose");
     ck_append(&p, "prose_" RUN, "run.started", "{\"id\":\"" RUN "\",\"program_path\":\"p.prose\"}");
-    ck_ok(annal_sql(p.index, ANNAL_SLICE("SELECT 1"), &options, text_row, &text, err));
+    ck_ok(annal_index_sql(p.index, ANNAL_SLICE("SELECT 1"), &options, text_row, &text, err));
     free(text.ptr);
     char *said =
         packs_shell(&p, DB,

@@ -228,11 +228,11 @@ START_TEST(pages_of_a_pack_that_are_damaged_are_rebuilt_or_the_question_fails)
             annal_error err = {0};
             struct text text = {0};
             text_add(&text, "", 0);
-            annal_status status =
-                annal_sql(p.index,
-                          ANNAL_SLICE("SELECT n, (SELECT count(tool) FROM calls NOT INDEXED), "
-                                      "(SELECT n FROM untouched) FROM all_calls"),
-                          NULL, text_row, &text, &err);
+            annal_status status = annal_index_sql(
+                p.index,
+                ANNAL_SLICE("SELECT n, (SELECT count(tool) FROM calls NOT INDEXED), "
+                            "(SELECT n FROM untouched) FROM all_calls"),
+                NULL, text_row, &text, &err);
             ck_assert_msg(again == 0 || status >= 0, "page at %zu: %s", at, err.message);
             ck_assert(status < 0 || strcmp(text.ptr, "314|314|7\n") == 0);
             healed += status >= 0;

@@ -88,16 +88,17 @@ START_TEST(a_query_of_core_tables_does_not_wait_for_the_tables_of_a_pack)
     ck_packs(&p, "SELECT count(*) FROM sessions", "1\n");
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_assert_int_eq(annal_sql(p.index, ANNAL_SLICE("SELECT count(*) FROM notes"),
-                               &(annal_sql_options){.timeout_ms = 100}, text_row, &text, &error),
+    ck_assert_int_eq(annal_index_sql(p.index, ANNAL_SLICE("SELECT count(*) FROM notes"),
+                                     &(annal_sql_options){.timeout_ms = 100}, text_row, &text,
+                                     &error),
                      ANNAL_ERR_BUSY);
     ck_assert_str_eq(text.ptr, "");
     ck_assert_msg(strstr(error.message, "the tables of pack 'tasks' hold ") != NULL, "%s",
                   error.message);
     annal_lag lag = {0}; /* a caller that accepts a lag gets the existing rows */
-    ck_ok(annal_sql(p.index, ANNAL_SLICE("SELECT count(*) FROM notes"),
-                    &(annal_sql_options){.timeout_ms = 100, .out_lag = &lag}, text_row, &text,
-                    err));
+    ck_ok(annal_index_sql(p.index, ANNAL_SLICE("SELECT count(*) FROM notes"),
+                          &(annal_sql_options){.timeout_ms = 100, .out_lag = &lag}, text_row, &text,
+                          err));
     ck_assert_str_eq(text.ptr, "2000\n");
     ck_assert_uint_gt(lag.bytes, 0);
     free(text.ptr);

@@ -587,7 +587,7 @@ START_TEST(verify_reports_events_that_bypassed_their_guard)
     packs_append_past(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
     free(packs_rows(&p, "SELECT 1 FROM tasks"));
     text_add(&text, "", 0);
-    ck_ok(annal_packs_verify(p.index, collect, &text, err));
+    ck_ok(annal_pack_verify(p.index, collect, &text, err));
     ck_assert_str_eq(text.ptr,
                      "finding: event 3 of session 'proj': task.claimed was appended although its "
                      "guard refuses it: the task is not ready, or another run has claimed it\n");

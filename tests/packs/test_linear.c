@@ -180,7 +180,7 @@ static struct work work_of_rebuild(const struct stream *stream, unsigned rounds)
     work = (struct work){0};
     ck_ok(annal_pack_rebuild(p.index, stream->pack, NULL, err));
     struct work done = work;
-    ck_ok(annal_index_packs(p.index, ck_no_findings, (void *)(uintptr_t)stream->pack, err));
+    ck_ok(annal_pack_each(p.index, ck_no_findings, (void *)(uintptr_t)stream->pack, err));
     return done;
 }
 
@@ -254,7 +254,7 @@ static void ck_sound(void)
 {
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_ok(annal_packs_verify(p.index, tell_finding, &text, err));
+    ck_ok(annal_pack_verify(p.index, tell_finding, &text, err));
     ck_assert_str_eq(text.ptr, "");
     free(text.ptr);
 }

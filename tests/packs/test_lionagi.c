@@ -243,13 +243,13 @@ START_TEST(more_sessions_are_pruned_than_a_statement_has_parameters)
     add_message("s0001", "m", ",\"created_at\":1500000000");
     annal_prune_options options = {
         .before_us = 1600000000000000, .orphan_progressions = true, .dry_run = true};
-    ck_ok(annal_prune(p.index, &options, count_pruned, &sum, err));
+    ck_ok(annal_session_prune(p.index, &options, count_pruned, &sum, err));
     ck_assert_uint_eq(sum.progressions, SESSIONS);
     ck_assert_uint_eq(sum.messages, 1);
     options.keep_n = SESSIONS - 3;
     options.dry_run = false;
     sum = (annal_pruned){.branches = 0};
-    ck_ok(annal_prune(p.index, &options, count_pruned, &sum, err));
+    ck_ok(annal_session_prune(p.index, &options, count_pruned, &sum, err));
     ck_assert_uint_eq(sum.messages, 1);
     ck_packs(&p, "SELECT count(*), min(id) FROM state.sessions", "1047|s0003\n");
     ck_packs(&p, "SELECT count(*) FROM messages", "0\n");
@@ -293,10 +293,11 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
     ck_ok(annal_index_catch_up(p.index, (annal_slice){NULL, 0}, NULL, err));
     reopen_on_full_disk(&disk);
     annal_prune_options options = {.before_us = 1600000000000000};
-    ck_fails(ANNAL_ERR_FULL, "No space", annal_prune(p.index, &options, delete_pruned, &p, err));
+    ck_fails(ANNAL_ERR_FULL, "No space",
+             annal_session_prune(p.index, &options, delete_pruned, &p, err));
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     options.delete_journals = true;
-    ck_ok(annal_prune(p.index, &options, delete_pruned, &p, err));
+    ck_ok(annal_session_prune(p.index, &options, delete_pruned, &p, err));
     ck_fails(ANNAL_ERR_NOTFOUND, "no session 's1'",
              annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     ck_fails(ANNAL_ERR_NOTFOUND, "no session 's2'",
@@ -368,7 +369,7 @@ START_TEST(no_journal_is_pruned_if_the_tables_cannot_be_filled)
         ck_assert_int_eq(mkdir(state, 0700), 0);
     }
     annal_error error = {0};
-    annal_status status = annal_prune(p.index, &options, no_pruned, NULL, &error);
+    annal_status status = annal_session_prune(p.index, &options, no_pruned, NULL, &error);
     if (_i == 0)
         limit_files(false);
     else
@@ -378,7 +379,7 @@ START_TEST(no_journal_is_pruned_if_the_tables_cannot_be_filled)
                   "%s: %s", annal_status_name(status), error.message);
     packs_reopen(&p);
     options.dry_run = false;
-    ck_ok(annal_prune(p.index, &options, ck_needed, NULL, err));
+    ck_ok(annal_session_prune(p.index, &options, ck_needed, NULL, err));
 }
 END_TEST
 
@@ -401,7 +402,7 @@ START_TEST(no_journal_is_pruned_if_the_tables_of_its_users_cannot_be_attached)
         packs_add(&p, name, pack);
     }
     ck_fails(ANNAL_ERR_BUSY, "'lionagi' cannot be queried",
-             annal_prune(p.index, &options, no_pruned, NULL, err));
+             annal_session_prune(p.index, &options, no_pruned, NULL, err));
 }
 END_TEST
 
@@ -460,7 +461,7 @@ START_TEST(on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_append
     ck_ok(annal__store_open(p.path, &store_options, &seams, &p.store, err));
     ck_ok(annal_index_open(p.store, NULL, &p.index, err));
     const annal_prune_options options = {.before_us = 1600000000000000};
-    ck_ok(annal_prune(p.index, &options, count_calls, &pruned, err));
+    ck_ok(annal_session_prune(p.index, &options, count_calls, &pruned, err));
     ck_assert_uint_eq(pruned, 2);
     ck_packs(&p, "SELECT count(*) FROM state.sessions", "0\n");
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
@@ -497,7 +498,7 @@ START_TEST(prune_keeps_a_session_that_a_team_refers_to)
     packs_append_past(&p, "s1", "session.created", "{}");
     packs_append_past(&p, "s2", "session.created", "{}");
     const annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
-    ck_ok(annal_prune(p.index, &options, delete_what_goes, &p, err));
+    ck_ok(annal_session_prune(p.index, &options, delete_what_goes, &p, err));
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     ck_fails(ANNAL_ERR_NOTFOUND, "there is no session",
              annal_session_info_get(p.store, ANNAL_SLICE("s2"), &info, err));
@@ -521,7 +522,7 @@ START_TEST(a_session_that_becomes_active_during_a_prune_is_kept)
     packs_append_past(&p, "s1", "session.created", "{}");
     packs_append_past(&p, "s2-late", "session.created", "{}");
     const annal_prune_options options = {.before_us = 1600000000000000};
-    ck_ok(annal_prune(p.index, &options, note_kept, &p, err));
+    ck_ok(annal_session_prune(p.index, &options, note_kept, &p, err));
     ck_packs(&p, "SELECT id FROM state.sessions", "s2-late\n");
     packs_ck_rebuild(&p, "state.db", 12);
 }

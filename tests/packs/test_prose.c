@@ -35,7 +35,7 @@ static char *rows(const char *select)
     struct text text = {0};
     const annal_sql_options options = {.session = ANNAL_SLICE(SESSION)};
     text_add(&text, "", 0);
-    ck_ok(annal_sql(p.index, annal_slice_of(select), &options, text_row, &text, err));
+    ck_ok(annal_index_sql(p.index, annal_slice_of(select), &options, text_row, &text, err));
     return text.ptr;
 }
 
@@ -757,7 +757,7 @@ START_TEST(verify_reports_rows_of_users_that_a_guard_would_refuse)
              "");
     catch_up(SESSION);
     text_add(&text, "", 0);
-    ck_ok(annal_packs_verify(p.index, collect, &text, err));
+    ck_ok(annal_pack_verify(p.index, collect, &text, err));
 #define PAST(seq, why)                                                                             \
     "finding: event " seq " of session '" SESSION                                                  \
     "': sql.applied was appended although its guard refuses it: " why "\n"
@@ -883,7 +883,7 @@ static _Noreturn void drain_for_ever(const char *path, int said)
         uint64_t seq;
         const annal_append_options append = {.level = ANNAL_LEVEL_SYNC};
         annal_status status =
-            annal_sql(index, ANNAL_SLICE("SELECT 1"), &of_run, text_row, &text, NULL);
+            annal_index_sql(index, ANNAL_SLICE("SELECT 1"), &of_run, text_row, &text, NULL);
         if (i % 3 == 0) /* past the packs */
             status = annal_writer_append(writer, &draft, 1, &append, &seq, NULL);
         else

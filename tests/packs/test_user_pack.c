@@ -157,7 +157,7 @@ START_TEST(the_example_is_rebuilt_without_its_database_and_disabled_without_its_
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_assert_int_eq(unlink(pack_path()), 0);
     ck_fails(ANNAL_ERR_SQL, "tools_per_day",
-             annal_sql(p.index, annal_slice_of(all_rows), NULL, NULL, NULL, err));
+             annal_index_sql(p.index, annal_slice_of(all_rows), NULL, NULL, NULL, err));
     free(text);
 }
 END_TEST
@@ -191,7 +191,7 @@ START_TEST(a_link_in_place_of_a_pack_database_is_refused)
     fclose(file);
     ck_assert_int_eq(symlink(outside, tmpdir_path(&p.dir, "store/tools.db")), 0);
     ck_fails(ANNAL_ERR_SQL, "no such table: tools_per_day",
-             annal_sql(p.index, annal_slice_of(all_rows), NULL, text_row, NULL, err));
+             annal_index_sql(p.index, annal_slice_of(all_rows), NULL, text_row, NULL, err));
     size_t len = 1;
     free(file_read(outside, &len));
     ck_assert_uint_eq(len, 0);

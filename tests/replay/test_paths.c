@@ -123,7 +123,7 @@ static void append_burst(annal_store *store, const struct history *history, uint
         ck_ok(annal_writer_append(writer, &draft, 1, &options, &seq, err));
         ck_assert_uint_eq(seq, history->count + i);
     }
-    ck_ok(annal_sync(store, err));
+    ck_ok(annal_store_sync(store, err));
     annal_writer_close(writer);
 }
 

@@ -120,7 +120,8 @@ static struct sum reduce(annal_slice session, uint64_t seq, const annal_reduce_o
 {
     void *state = NULL;
     calls = (struct calls){.load_fails = calls.load_fails};
-    ck_ok(annal_reduce(f.index, session, &reducer, at_seq(seq), options, &state, out_info, err));
+    ck_ok(annal_replay_reduce(f.index, session, &reducer, at_seq(seq), options, &state, out_info,
+                              err));
     struct sum sum = *(struct sum *)state;
     reducer.free(reducer.arg, state);
     ck_assert_uint_eq(sum.events, seq);
@@ -301,28 +302,33 @@ START_TEST(the_status_of_a_failed_reducer_function_is_returned)
     annal_error why = {0};
     append_turns(&f, "s", 1, 20);
     calls.apply_fails_at = 7;
-    ck_assert_int_eq(annal_reduce(f.index, S, &reducer, at_seq(20), NULL, &state, NULL, &why),
-                     ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(
+        annal_replay_reduce(f.index, S, &reducer, at_seq(20), NULL, &state, NULL, &why),
+        ANNAL_ERR_LIMIT);
     ck_assert_str_eq(why.message, "apply of reducer 'sum' failed");
     ck_assert_uint_eq(calls.frees, 1);
     ck_assert_ptr_null(state);
     calls.says_why = true;
-    ck_assert_int_eq(annal_reduce(f.index, S, &reducer, at_seq(20), NULL, &state, NULL, &why),
-                     ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(
+        annal_replay_reduce(f.index, S, &reducer, at_seq(20), NULL, &state, NULL, &why),
+        ANNAL_ERR_LIMIT);
     ck_assert_str_eq(why.message, "too much");
     annal_reducer nameless = reducer;
     nameless.name = "a b";
-    ck_assert_int_eq(annal_reduce(f.index, S, &nameless, at_seq(20), NULL, &state, NULL, NULL),
-                     ANNAL_ERR_INVALID);
+    ck_assert_int_eq(
+        annal_replay_reduce(f.index, S, &nameless, at_seq(20), NULL, &state, NULL, NULL),
+        ANNAL_ERR_INVALID);
     nameless = reducer;
     nameless.apply = NULL;
-    ck_assert_int_eq(annal_reduce(f.index, S, &nameless, at_seq(20), NULL, &state, NULL, NULL),
-                     ANNAL_ERR_INVALID);
     ck_assert_int_eq(
-        annal_reduce(f.index, ANNAL_SLICE("no"), &reducer, at_seq(0), NULL, &state, NULL, NULL),
-        ANNAL_ERR_NOTFOUND);
-    ck_assert_int_eq(annal_reduce(f.index, S, &reducer, at_seq(21), NULL, &state, NULL, NULL),
+        annal_replay_reduce(f.index, S, &nameless, at_seq(20), NULL, &state, NULL, NULL),
+        ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal_replay_reduce(f.index, ANNAL_SLICE("no"), &reducer, at_seq(0), NULL,
+                                         &state, NULL, NULL),
                      ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(
+        annal_replay_reduce(f.index, S, &reducer, at_seq(21), NULL, &state, NULL, NULL),
+        ANNAL_ERR_NOTFOUND);
 }
 END_TEST
 

@@ -239,7 +239,7 @@ START_TEST(past_states_of_real_logs_do_not_depend_on_snapshots)
     if (folder == NULL)
         return;
     import_folder(kinds[_i], folder);
-    ck_assert_int_eq(annal_store_sessions(f.store, sample, &random, NULL), 0);
+    ck_assert_int_eq(annal_session_each(f.store, sample, &random, NULL), 0);
     free(folder);
 }
 END_TEST
@@ -250,7 +250,7 @@ START_TEST(past_states_of_the_logs_of_this_project_do_not_depend_on_snapshots)
     char *folder = NULL;
     ck_assert_int_ge(asprintf(&folder, "%s/%s", TEST_DATA, kinds[_i]), 0);
     import_folder(kinds[_i], folder);
-    ck_assert_int_eq(annal_store_sessions(f.store, sample, &random, NULL), 0);
+    ck_assert_int_eq(annal_session_each(f.store, sample, &random, NULL), 0);
     free(folder);
 }
 END_TEST
@@ -414,7 +414,7 @@ START_TEST(a_damaged_event_changes_nothing_and_those_after_it_do)
     struct seen seen = {0};
     uint64_t damaged = 0;
     append_turns(&f, "s", 1, 120);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     damage(0.5);
     ck_ok(annal_replay_fold(f.store, S, 1, 0, see, &seen, &damaged, err));
     ck_assert_uint_eq(seen.count + damaged, 120);
@@ -482,7 +482,7 @@ START_TEST(verify_names_a_snapshot_that_differs_from_its_events)
     struct findings findings = {0};
     append_turns(&f, "s", 1, 250);
     take();
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     damage(0.6);
     ck_ok(annal_replay_verify(f.index, S,
                               &(annal_replay_verify_options){.finding = note, .arg = &findings},

@@ -254,7 +254,7 @@ START_TEST(a_step_of_a_deleted_session_fails)
     const annal_slice session = ANNAL_SLICE("s");
     annal_step_answer answer;
     annal_steps *steps = claim();
-    ck_ok(annal_delete(f.index, &session, 1, NULL, NULL, err));
+    ck_ok(annal_session_delete(f.index, &session, 1, NULL, NULL, err));
     annal_error error = {0};
     ck_assert_int_eq(annal_step_begin(steps, KEY, &answer, &error), ANNAL_ERR_NOTFOUND);
     ck_assert_msg(strstr(error.message, "session 's'") != NULL, "%s", error.message);

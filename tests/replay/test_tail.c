@@ -241,9 +241,9 @@ static void *append_all(void *arg)
         ck_ok(annal_writer_append(writer, drafts, n, NULL, &seq, err));
         done += n;
         if (done % 50 == 0)
-            ck_ok(annal_sync(f.store, err));
+            ck_ok(annal_store_sync(f.store, err));
     }
-    ck_ok(annal_sync(f.store, err));
+    ck_ok(annal_store_sync(f.store, err));
     annal_writer_close(writer);
     return NULL;
 }
@@ -331,7 +331,7 @@ static const char *journal(void)
 START_TEST(a_torn_tail_that_is_cut_and_written_again_is_given_once)
 {
     append(3);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     size_t whole, shorter;
     char *bytes = file_read(journal(), &whole);
     open_tail(0);
@@ -367,7 +367,7 @@ START_TEST(a_tail_reports_damage_and_continues_after_it)
 {
     annal_event event;
     append(5);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     size_t len;
     char *bytes = file_read(journal(), &len);
     char *third = strstr(bytes, "{\"seq\":3");
@@ -423,11 +423,11 @@ END_TEST
 START_TEST(a_tail_follows_a_copy_that_replaced_its_journal)
 {
     append(2);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     size_t two, three;
     char *bytes_of_two = file_read(journal(), &two);
     append(1);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     char *bytes_of_three = file_read(journal(), &three);
     ck_assert_int_eq(unlink(journal()), 0);
     file_write(journal(), bytes_of_two, two);

@@ -155,7 +155,7 @@ START_TEST(a_restored_journal_is_detected_by_its_hash)
 {
     size_t len;
     fixture_append(&f, "a", "a.one", "{}");
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     char *bytes = file_read(tmpdir_path(&f.dir, "store/events/a.jsonl"), &len);
     fixture_append(&f, "a", "a.one", "{}");
     fixture_append(&f, "a", "a.one", "{}");
@@ -263,10 +263,11 @@ START_TEST(cursors_are_listed_and_shown)
 {
     annal_tail_cursor found = {0};
     uint64_t sum = 0;
-    ck_ok(annal_tail_cursors(f.store, take_cursor, &found, err));
+    ck_ok(annal_tail_cursor_each(f.store, take_cursor, &found, err));
     ck_assert_ptr_null(found.name.ptr);
-    ck_assert_int_eq(annal_tail_cursor_show(f.store, everything.cursor, count_session, &sum, NULL),
-                     ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(
+        annal_tail_position_each(f.store, everything.cursor, count_session, &sum, NULL),
+        ANNAL_ERR_NOTFOUND);
     fixture_append(&f, "a", "a.one", "{}");
     fixture_append(&f, "a", "a.one", "{}");
     fixture_append(&f, "b", "a.one", "{}");
@@ -276,10 +277,10 @@ START_TEST(cursors_are_listed_and_shown)
         ck_ok(annal_tail_next(tail, 0, &event, err));
     }
     ck_ok(annal_tail_commit(tail, err));
-    ck_ok(annal_tail_cursors(f.store, take_cursor, &found, err));
+    ck_ok(annal_tail_cursor_each(f.store, take_cursor, &found, err));
     ck_assert_uint_eq(found.sessions, 2);
     ck_assert(found.taken && !found.damaged);
-    ck_ok(annal_tail_cursor_show(f.store, everything.cursor, count_session, &sum, err));
+    ck_ok(annal_tail_position_each(f.store, everything.cursor, count_session, &sum, err));
     ck_assert_uint_eq(sum, 102);
 }
 END_TEST
@@ -302,7 +303,7 @@ START_TEST(a_damaged_cursor_is_never_read_as_another_position)
         file_write(cursor_path(), bytes, cut);
         sum = 0;
         ck_assert_int_eq(
-            annal_tail_cursor_show(f.store, everything.cursor, count_session, &sum, NULL),
+            annal_tail_position_each(f.store, everything.cursor, count_session, &sum, NULL),
             ANNAL_ERR_CORRUPT);
     }
     for (size_t bit = 0; bit < 8 * len; bit++) {
@@ -312,7 +313,7 @@ START_TEST(a_damaged_cursor_is_never_read_as_another_position)
         bytes[bit / 8] ^= (char)(1 << bit % 8);
     }
     file_write(cursor_path(), "nothing", 7);
-    ck_ok(annal_tail_cursors(f.store, take_cursor, &found, err));
+    ck_ok(annal_tail_cursor_each(f.store, take_cursor, &found, err));
     ck_assert(found.damaged);
     ck_assert_int_eq(annal_tail_open(f.store, &everything, &tail, NULL), ANNAL_ERR_CORRUPT);
     ck_ok(annal_tail_cursor_drop(f.store, everything.cursor, err));

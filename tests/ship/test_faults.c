@@ -68,7 +68,7 @@ static _Noreturn void write_on(const char *path, struct writing *writing, struct
         _exit(2);
     for (unsigned appends = 0;;) {
         if (atomic_load(&writing->rest)) {
-            if (!atomic_load(&writing->rests) && annal_sync(store, NULL) < 0)
+            if (!atomic_load(&writing->rests) && annal_store_sync(store, NULL) < 0)
                 _exit(4);
             atomic_store(&writing->rests, true);
             rest_ms(2);

@@ -38,7 +38,7 @@ START_TEST(a_deleted_session_leaves_no_snapshot_artifact_or_row)
     append_turns(&f, "other", 1, 30);
     ck_ok(annal_snapshot_take(f.index, S, NULL, &info, err));
     ck_ok(annal_artifact_put(f.store, S, ANNAL_SLICE("content"), &artifact, err));
-    ck_ok(annal_delete(f.index, &S, 1, count, &notes, err));
+    ck_ok(annal_session_delete(f.index, &S, 1, count, &notes, err));
     ck_assert_uint_eq(notes.deleted, 1);
     ck_assert_uint_eq(notes.refused + notes.remain, 0);
     ck_assert_str_eq(notes.session, "s");
@@ -59,11 +59,12 @@ START_TEST(a_session_that_cannot_be_deleted_does_not_stop_the_others)
     struct notes notes = {0};
     append_turns(&f, "s", 1, 5);
     append_turns(&f, "t", 1, 5);
-    ck_assert_int_eq(ANNAL_ERR_NOTFOUND, annal_delete(f.index, sessions, 3, count, &notes, NULL));
+    ck_assert_int_eq(ANNAL_ERR_NOTFOUND,
+                     annal_session_delete(f.index, sessions, 3, count, &notes, NULL));
     ck_assert_uint_eq(notes.refused, 1);
     ck_assert_uint_eq(notes.deleted, 2);
     ck_assert_str_eq(notes.session, "t");
-    ck_ok(annal_delete(f.index, NULL, 0, NULL, NULL, err));
+    ck_ok(annal_session_delete(f.index, NULL, 0, NULL, NULL, err));
 }
 END_TEST
 

@@ -51,7 +51,7 @@ static void keep_until(uint64_t seq)
 {
     uint64_t got = 0;
     for (int i = 0; i < 15000 && last_listed() != seq; i++) {
-        ck_ok(annal_keep(f.store, err));
+        ck_ok(annal_store_keep(f.store, err));
         usleep(20000);
     }
     free(loaded_json(&f, S, UINT64_MAX, &got));
@@ -92,13 +92,13 @@ START_TEST(a_single_event_waits_for_the_time_of_the_policy)
     open_task(&(annal_snapshot_policy){.every_ms = 1200});
     append_turns(&f, "s", 1, 1);
     usleep(1050000);
-    ck_ok(annal_keep(f.store, err)); /* sees it */
-    ck_ok(annal_keep(f.store, err));
+    ck_ok(annal_store_keep(f.store, err)); /* sees it */
+    ck_ok(annal_store_keep(f.store, err));
     ck_listed(&f, S, "");
     keep_until(1);
     for (int i = 0; i < 3; i++) { /* idle, nothing new */
         usleep(500000);
-        ck_ok(annal_keep(f.store, err));
+        ck_ok(annal_store_keep(f.store, err));
     }
     ck_listed(&f, S, "1 ");
 }
@@ -138,7 +138,7 @@ START_TEST(the_task_retries_later_while_another_process_writes_the_index)
     ck_assert_int_eq(flock(lock, LOCK_EX), 0);
     append_turns(&f, "s", 1, 150);
     usleep(1050000);
-    ck_ok(annal_keep(f.store, err));
+    ck_ok(annal_store_keep(f.store, err));
     ck_listed(&f, S, "");
     close(lock);
     keep_until(100);

@@ -131,7 +131,7 @@ END_TEST
 START_TEST(a_fold_skips_damage_in_the_journal)
 {
     append_turns(&f, "s", 1, 120);
-    ck_ok(annal_checkpoint(f.store, err));
+    ck_ok(annal_store_checkpoint(f.store, err));
     size_t len;
     const char *path = tmpdir_path(&f.dir, "store/events/s.jsonl");
     char *bytes = file_read(path, &len);

@@ -51,7 +51,7 @@ struct acp_out {
 };
 
 /* Record a line with its line break, and append it, or what replaces it, to out. from is client or
- * agent. The line is durable after annal_sync(). */
+ * agent. The line is durable after annal_store_sync(). */
 annal_status acp_record_line(struct acp_record *record, const char *from, annal_slice line,
                              struct acp_out *out, annal_error *err);
 

@@ -52,13 +52,13 @@ static annal_status answer(struct acp_record *record, annal_slice request, struc
                            annal_error *err)
 {
     const annal_value param = text_value(request);
-    annal_status status = annal_sync(record->store, err);
+    annal_status status = annal_store_sync(record->store, err);
     if (status >= 0 && record->index == NULL)
         status = annal_index_open(record->store, NULL, &record->index, err);
     if (status >= 0)
-        status = annal_sql(record->index, annal_slice_of(annal__sql_acp_answer),
-                           &(annal_sql_options){.params = &param, .param_count = 1}, take_answer,
-                           out, err);
+        status = annal_index_sql(record->index, annal_slice_of(annal__sql_acp_answer),
+                                 &(annal_sql_options){.params = &param, .param_count = 1},
+                                 take_answer, out, err);
     return status > 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "out of memory") : status;
 }
 

@@ -110,7 +110,7 @@ static annal_status record_lines(struct direction *direction, bool at_end, annal
         left = (annal_slice){left.ptr + line.len, left.len - line.len};
     }
     annal__buf_consume(&direction->read, direction->read.len - left.len);
-    return status < 0 ? status : annal_sync(record->store, err);
+    return status < 0 ? status : annal_store_sync(record->store, err);
 }
 
 static bool pass_on(struct direction *direction, struct buf *bytes)
@@ -246,7 +246,7 @@ static int pass_all(struct acp *acp)
     if (acp->record.ended)
         return EXIT_STORAGE;
     if (acp_record_end(&acp->record, exit_status, &err) < 0 ||
-        annal_sync(acp->record.store, &err) < 0)
+        annal_store_sync(acp->record.store, &err) < 0)
         return fail_error(&err);
     return exit_status;
 }

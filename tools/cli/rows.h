@@ -19,8 +19,8 @@ struct rows {
     bool *typed; /* for each column: whether a value that is not NULL was printed */
 };
 
-/* Callbacks for annal_sql(): rows_columns() for options.columns, rows_row() for fn. arg is a struct
- * rows. */
+/* Callbacks for annal_index_sql(): rows_columns() for options.columns, rows_row() for fn. arg is a
+ * struct rows. */
 int rows_columns(void *arg, const annal_row *row);
 int rows_row(void *arg, const annal_row *row);
 

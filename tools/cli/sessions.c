@@ -60,7 +60,7 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
     if (args->operand_count > 0)
         return 0;
     struct collecting collecting = {store, list};
-    annal_status status = annal_store_sessions(store, add_listed, &collecting, &err);
+    annal_status status = annal_session_each(store, add_listed, &collecting, &err);
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
@@ -88,7 +88,7 @@ static int add_if_below(void *arg, annal_slice session, uint64_t journal_bytes)
 int sessions_add_sub_agents(annal_store *store, struct session_list *list)
 {
     annal_error err = {0};
-    annal_status status = annal_store_sessions(store, add_if_below, list, &err);
+    annal_status status = annal_session_each(store, add_if_below, list, &err);
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
@@ -133,7 +133,7 @@ int sessions_resolve_word(annal_store *store, const char **word, char *room)
         annal_session_info_get(store, found.prefix, &info, NULL) != ANNAL_ERR_NOTFOUND)
         return 0;
     int exit_status = 0;
-    annal_status status = annal_store_sessions(store, add_candidate, &found, &err);
+    annal_status status = annal_session_each(store, add_candidate, &found, &err);
     if (status < 0)
         exit_status = fail_error(&err);
     else if (found.count > 1)

@@ -15,8 +15,8 @@ enum open_mode {
     /* create the store if it is missing; starts the store's permanent thread, for verbs that
      * append */
     OPEN_CREATE,
-    /* as OPEN_CREATE, for a verb that calls annal_sync() before it reports anything: the permanent
-     * thread leaves it to the verb when to sync */
+    /* as OPEN_CREATE, for a verb that calls annal_store_sync() before it reports anything: the
+     * permanent thread leaves it to the verb when to sync */
     OPEN_FILL
 };
 

@@ -94,7 +94,7 @@ static int ask(struct verb_call *call, annal_row_fn columns, annal_row_fn fn, vo
                                        .limits = limits,
                                        .session = annal_slice_of(call->session)};
     if (exit_status == 0 &&
-        annal_sql(call->index, annal_slice_of(verb->sql), &options, fn, arg, &err) < 0)
+        annal_index_sql(call->index, annal_slice_of(verb->sql), &options, fn, arg, &err) < 0)
         exit_status = fail_error(&err);
     for (size_t i = 0; i < count; i++)
         annal__buf_done(&json[i]);

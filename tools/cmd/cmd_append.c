@@ -107,10 +107,10 @@ static int acknowledge(struct append *append)
     if (appender_acknowledge(&append->appender, &append->answers, &err) < 0) {
         (void)fail_error(&err);
         exit_status = EXIT_STORAGE;
-        /* appender_acknowledge() has reported the loss of events, and annal_sync() would report it
-         * once more: call it here without printing, so that store_close() does not. It hides no
-         * other loss, because only this command writes the session. */
-        if (annal_sync(append->appender.store, NULL) < 0)
+        /* appender_acknowledge() has reported the loss of events, and annal_store_sync() would
+         * report it once more: call it here without printing, so that store_close() does not. It
+         * hides no other loss, because only this command writes the session. */
+        if (annal_store_sync(append->appender.store, NULL) < 0)
             exit_status = EXIT_STORAGE;
     }
     out_slice(annal__buf_slice(&append->answers));

@@ -64,7 +64,7 @@ static int run(const struct args *args)
     if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0) {
-        annal_status status = annal_backup(index, directory, &options, &result, &err);
+        annal_status status = annal_backup_create(index, directory, &options, &result, &err);
         progress_hide(&progress);
         if (status < 0)
             exit_status = fail_error(&err);
@@ -92,7 +92,7 @@ static int run_restore(const struct args *args)
     if (path == NULL)
         return fail_usage("$HOME is not set, so the default store is unknown: give --store DIR");
     progress_begin(&progress, "restore", 0);
-    annal_status status = annal_restore(args->operands[0], path, &how, &result, &err);
+    annal_status status = annal_backup_restore(args->operands[0], path, &how, &result, &err);
     progress_hide(&progress);
     int exit_status = EXIT_DONE;
     if (status < 0)

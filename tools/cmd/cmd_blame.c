@@ -82,7 +82,7 @@ static int print_answer(const struct args *args, const char *rest, const annal_v
     if (exit_status == EXIT_DONE) {
         const annal_sql_options options = {
             .params = params, .param_count = param_count, .columns = print_columns};
-        if (annal_sql(index, annal__buf_slice(&sql), &options, print_row, &answer, &err) < 0)
+        if (annal_index_sql(index, annal__buf_slice(&sql), &options, print_row, &answer, &err) < 0)
             exit_status = fail_error(&err);
         rows_done(&answer.rows);
     }

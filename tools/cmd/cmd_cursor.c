@@ -37,7 +37,7 @@ static int list(const struct args *args)
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0) {
         struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, list_columns, 4);
-        if (annal_tail_cursors(store, list_one, table, &err) < 0)
+        if (annal_tail_cursor_each(store, list_one, table, &err) < 0)
             exit_status = fail_error(&err);
         table_free(table);
     }
@@ -80,7 +80,7 @@ static int show(const struct args *args)
     int exit_status = store_open(args, OPEN_READ, 0, &show.store);
     if (exit_status == 0) {
         show.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, show_columns, 3);
-        if (annal_tail_cursor_show(show.store, name, show_one, &show, &err) < 0)
+        if (annal_tail_position_each(show.store, name, show_one, &show, &err) < 0)
             exit_status = fail_error(&err);
         table_free(show.table);
     }

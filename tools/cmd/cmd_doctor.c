@@ -236,7 +236,7 @@ static int check_stray(void *arg, annal_slice name, const char *what)
 static annal_status check_journals(struct doctor *doctor, annal_error *err)
 {
     char sessions[HUMAN_BYTES], bytes[HUMAN_BYTES];
-    annal_status status = annal_store_sessions(doctor->store, check_session, doctor, err);
+    annal_status status = annal_session_each(doctor->store, check_session, doctor, err);
     if (status < 0)
         return status;
     tell(doctor, "journals", NULL, "%s session%s, %s", human_count(sessions, doctor->sessions),
@@ -266,7 +266,7 @@ static int check_cursor(void *arg, const annal_tail_cursor *cursor)
 
 static annal_status check_cursors(struct doctor *doctor, annal_error *err)
 {
-    annal_status status = annal_tail_cursors(doctor->store, check_cursor, doctor, err);
+    annal_status status = annal_tail_cursor_each(doctor->store, check_cursor, doctor, err);
     if (status == ANNAL_OK && doctor->cursors > 0)
         tell(doctor, "cursors", NULL, "%" PRIu64 " for readers of tails", doctor->cursors);
     return status;
@@ -520,7 +520,7 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     if (status == ANNAL_OK)
         status = check_fields(doctor, index, err);
     if (status == ANNAL_OK)
-        status = annal_index_packs(index, tell_failed, doctor, err);
+        status = annal_pack_each(index, tell_failed, doctor, err);
     if (status == ANNAL_OK)
         status = check_runs(doctor, index, err);
     if (status == ANNAL_OK)

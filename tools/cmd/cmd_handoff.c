@@ -188,7 +188,7 @@ static int choose(struct handoff *handoff, annal_index *index, const annal_value
     annal_error err = {0};
     const annal_sql_options options = {.params = session, .param_count = 1};
     const char *given = args_get(handoff->args, "directory");
-    if (annal_sql(index, annal_slice_of(sql), &options, keep_row, handoff, &err) < 0)
+    if (annal_index_sql(index, annal_slice_of(sql), &options, keep_row, handoff, &err) < 0)
         return fail_error(&err);
     if (given != NULL)
         return realpath(given, handoff->directory) != NULL
@@ -224,7 +224,7 @@ static int write_session(struct handoff *handoff, annal_index *index, annal_valu
                                   string_value(handoff->here)};
     const annal_sql_options options = {.params = params, .param_count = 8};
     annal_status status =
-        annal_sql(index, annal__buf_slice(&sql), &options, take_row, handoff, &err);
+        annal_index_sql(index, annal__buf_slice(&sql), &options, take_row, handoff, &err);
     annal__buf_done(&sql);
     int exit_status = status < 0 ? fail_error(&err) : handoff->exit_status;
     int at_end = handoff->path.len > 0 ? target_end(&handoff->out, exit_status == EXIT_DONE) : 0;

@@ -371,8 +371,8 @@ static int keep_cost(void *arg, const annal_row *row)
 
 static annal_status read_costs(struct ls *ls, annal_error *err)
 {
-    return annal_sql(ls->index, ANNAL_SLICE(COSTS " GROUP BY session_id ORDER BY session_id"),
-                     &(annal_sql_options){.as_indexed = true}, keep_cost, ls, err);
+    return annal_index_sql(ls->index, ANNAL_SLICE(COSTS " GROUP BY session_id ORDER BY session_id"),
+                           &(annal_sql_options){.as_indexed = true}, keep_cost, ls, err);
 }
 
 /* Put the costs of its session into a row, if read_costs() has read those of all sessions. */
@@ -447,10 +447,11 @@ static annal_status choose_columns(struct ls *ls, annal_error *err)
     ls->columns[SESSION_ID].flexible = ls->terminal;
     if (fields_choice(ls->args, "sort") != SORT_PROJECT)
         ls->columns[AT_PROJECT].title = NULL;
-    return annal_sql(ls->index,
-                     ANNAL_SLICE("SELECT EXISTS (SELECT 1 FROM forks),"
-                                 " (SELECT count(DISTINCT source_host) > 1 FROM session_sources)"),
-                     &(annal_sql_options){.as_indexed = true}, note_columns, ls, err);
+    return annal_index_sql(
+        ls->index,
+        ANNAL_SLICE("SELECT EXISTS (SELECT 1 FROM forks),"
+                    " (SELECT count(DISTINCT source_host) > 1 FROM session_sources)"),
+        &(annal_sql_options){.as_indexed = true}, note_columns, ls, err);
 }
 
 static int stop_at_first(void *arg, annal_slice session, uint64_t journal_bytes)
@@ -465,7 +466,7 @@ static int stop_at_first(void *arg, annal_slice session, uint64_t journal_bytes)
  * another process rebuilds it. */
 static bool is_empty(annal_store *store)
 {
-    return annal_store_sessions(store, stop_at_first, NULL, NULL) == ANNAL_OK;
+    return annal_session_each(store, stop_at_first, NULL, NULL) == ANNAL_OK;
 }
 
 /* Return whether no option chooses some of the sessions. */
@@ -515,11 +516,11 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                 has_source ? JOIN_SOURCE : "");
     must_append_text(&sql, is_tree ? tree : flat);
     must_append_text(&sql, sorts_all ? ORDER_OF_ALL : "");
-    annal_status status =
-        annal_sql(ls->index, annal__buf_slice(&sql),
-                  &(annal_sql_options){
-                      .params = params, .param_count = sorts_all ? 10 : 12, .as_indexed = true},
-                  print_row, ls, err);
+    annal_status status = annal_index_sql(ls->index, annal__buf_slice(&sql),
+                                          &(annal_sql_options){.params = params,
+                                                               .param_count = sorts_all ? 10 : 12,
+                                                               .as_indexed = true},
+                                          print_row, ls, err);
     annal__buf_done(&sql);
     return status;
 }

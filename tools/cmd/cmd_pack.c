@@ -108,7 +108,7 @@ static int list(const struct args *args)
     list.store = annal_store_path(store);
     list.table =
         table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, sizeof columns / sizeof columns[0]);
-    if (annal_index_packs(index, add_row, &list, &err) < 0)
+    if (annal_pack_each(index, add_row, &list, &err) < 0)
         exit_status = fail_error(&err);
     table_free(list.table);
     if (exit_status == 0 && list.failed)
@@ -223,7 +223,7 @@ static int check_keys_in(void *arg, const annal_row *row)
                 "GROUP BY 1, 2",
                 ANNAL_FMT(row->values[0].bytes));
     annal_status status =
-        annal_sql(keys->index, annal__buf_slice(&sql), &options, say_key, &keys->count, &err);
+        annal_index_sql(keys->index, annal__buf_slice(&sql), &options, say_key, &keys->count, &err);
     annal__buf_done(&sql);
     return status < 0 ? fail_error(&err) : 0;
 }
@@ -235,10 +235,10 @@ static int check_keys(annal_index *index, const struct found *found, uint64_t *o
     annal_error err = {0};
     if (found->database == NULL || strcmp(found->name, "core") == 0)
         return 0;
-    int status = (int)annal_sql(index,
-                                ANNAL_SLICE("SELECT schema FROM pragma_table_list "
-                                            "WHERE name = '_object' AND schema <> 'main'"),
-                                NULL, check_keys_in, &keys, &err);
+    int status = (int)annal_index_sql(index,
+                                      ANNAL_SLICE("SELECT schema FROM pragma_table_list "
+                                                  "WHERE name = '_object' AND schema <> 'main'"),
+                                      NULL, check_keys_in, &keys, &err);
     *out_count += keys.count;
     return status < 0 ? fail_error(&err) : status;
 }
@@ -264,7 +264,7 @@ static int check_name(const struct args *args, const char *name)
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = catch_up_open_with_packs(store, &index);
-    if (exit_status == 0 && annal_index_packs(index, find, &found, &err) < 0)
+    if (exit_status == 0 && annal_pack_each(index, find, &found, &err) < 0)
         exit_status = fail_error(&err);
     else if (exit_status == 0 && !found.is_there)
         exit_status =
@@ -349,7 +349,7 @@ static int rebuild(const struct args *args)
     if (exit_status == 0 && annal_pack_rebuild(index, name, &options, &err) < 0)
         exit_status = fail_error(&err);
     progress_hide(&work.line);
-    if (exit_status == 0 && annal_index_packs(index, count_events, &made, &err) < 0)
+    if (exit_status == 0 && annal_pack_each(index, count_events, &made, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && args->json)
         printf("{\"name\":\"%s\",\"events\":%" PRIu64 "}\n", name, made.events);

@@ -216,7 +216,7 @@ static void wipe(struct prune *prune)
 static int prune_all(struct prune *prune)
 {
     annal_error err = {0};
-    annal_status status = annal_prune(prune->index, &prune->options, note, prune, &err);
+    annal_status status = annal_session_prune(prune->index, &prune->options, note, prune, &err);
     int exit_status = status < 0 ? fail_error(&err) : (int)status;
     if (prune->deleted.len > 0)
         wipe(prune);

@@ -203,8 +203,8 @@ static int print_groups(struct query *query)
     annal_error err = {0};
     annal_lag lag;
     struct table *table = table_new(query->format, columns_by, 2);
-    annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
-                                             print_group, table, &lag, &err);
+    annal_status status = annal_query_group_each(query->index, &query->filter, query->group_by,
+                                                 print_group, table, &lag, &err);
     table_free(table);
     if (status < 0)
         return fail_query(query, &err);
@@ -227,8 +227,8 @@ static int collect_groups(struct query *query, struct parquet_rows *rows)
     int exit_status = parquet_rows_columns(rows, &heading);
     if (exit_status != 0)
         return exit_status;
-    annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
-                                             collect_group, rows, &lag, &err);
+    annal_status status = annal_query_group_each(query->index, &query->filter, query->group_by,
+                                                 collect_group, rows, &lag, &err);
     if (status < 0)
         return fail_query(query, &err);
     catch_up_say_lag(&lag);

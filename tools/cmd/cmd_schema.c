@@ -60,11 +60,11 @@ static int list_columns(struct schema *schema, const char *name)
     struct rows rows = {.format = schema->args->json ? OUT_JSONL : OUT_TABLE};
     const annal_sql_options options = {.params = params, .param_count = 2, .columns = rows_columns};
     annal_error err = {0};
-    annal_status status =
-        annal_sql(schema->index,
-                  ANNAL_SLICE("SELECT name AS column, type, NULLIF(pk, 0) AS key "
-                              "FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1 ORDER BY cid"),
-                  &options, rows_row, &rows, &err);
+    annal_status status = annal_index_sql(
+        schema->index,
+        ANNAL_SLICE("SELECT name AS column, type, NULLIF(pk, 0) AS key "
+                    "FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1 ORDER BY cid"),
+        &options, rows_row, &rows, &err);
     bool found = rows.begun;
     rows_done(&rows);
     if (status < 0)

@@ -146,7 +146,7 @@ static bool learn_session(struct search *search, annal_slice session)
     annal__buf_clear(&search->directory);
     /* ignore a failure: a session that is not in the tables yet is printed without agent and
      * title */
-    (void)!annal_sql(
+    (void)!annal_index_sql(
         search->index,
         ANNAL_SLICE("SELECT agent_id, title, working_directory FROM sessions WHERE id = ?1"),
         &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true}, note_session,
@@ -184,7 +184,7 @@ static void find_taken_back(struct search *search, const annal_search_hit *hit, 
 {
     const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = hit->session},
                                   {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)hit->seq}};
-    (void)!annal_sql(
+    (void)!annal_index_sql(
         search->index,
         ANNAL_SLICE("SELECT status FROM (SELECT status FROM turns WHERE session_id = ?1 AND"
                     " seq <= ?2 ORDER BY seq DESC LIMIT 1)"
@@ -401,11 +401,12 @@ static void prefer_here(struct search *search)
     if (getcwd(directory, sizeof directory) == NULL)
         return;
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(directory)};
-    if (annal_sql(search->index,
-                  ANNAL_SLICE("SELECT id FROM sessions WHERE working_directory = ?1 OR"
-                              " substr(working_directory, 1, length(?1) + 1) = ?1 || '/'"),
-                  &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
-                  add_here, search, NULL) != ANNAL_OK ||
+    if (annal_index_sql(
+            search->index,
+            ANNAL_SLICE("SELECT id FROM sessions WHERE working_directory = ?1 OR"
+                        " substr(working_directory, 1, length(?1) + 1) = ?1 || '/'"),
+            &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true}, add_here,
+            search, NULL) != ANNAL_OK ||
         search->here.count == 0)
         return;
     search->preferred = annal__realloc_array(NULL, search->here.count, sizeof *search->preferred);
@@ -450,9 +451,9 @@ static void say_nothing_found(struct search *search)
     annal_search_info info = {0};
     struct buf more = {0};
     if (session_count == 0)
-        (void)!annal_sql(search->index, ANNAL_SLICE("SELECT COUNT(*) FROM sessions"),
-                         &(annal_sql_options){.as_indexed = true}, take_count, &session_count,
-                         NULL);
+        (void)!annal_index_sql(search->index, ANNAL_SLICE("SELECT COUNT(*) FROM sessions"),
+                               &(annal_sql_options){.as_indexed = true}, take_count, &session_count,
+                               NULL);
     (void)!annal_search_info_get(search->index, &info, NULL);
     put_filters(search->args, &more);
     if (!options->bookkeeping && options->type_count == 0)
@@ -497,9 +498,9 @@ static int ask(struct search *search)
     progress_begin(&search->line, "search", 0);
     annal_status status =
         search->of_events
-            ? annal_search(search->index, &search->options, show_hit, search, &lag, &err)
-            : annal_search_sessions(search->index, &search->options, show_session, search, &lag,
-                                    &err);
+            ? annal_search_each(search->index, &search->options, show_hit, search, &lag, &err)
+            : annal_search_session_each(search->index, &search->options, show_session, search, &lag,
+                                        &err);
     progress_hide(&search->line);
     if (status < 0)
         return fail_error(&err);
@@ -561,7 +562,7 @@ static int keep(struct search *search)
     if (args_has(args, "rebuild"))
         return rebuild(search);
     if (!args_has(args, "info") &&
-        annal_search_switch(search->index, args_has(args, "on"), &err) < 0)
+        annal_search_enable(search->index, args_has(args, "on"), &err) < 0)
         return fail_error(&err);
     return tell(search);
 }

@@ -37,10 +37,10 @@ static int sql(struct show *show, const char *query, annal_row_fn fn)
 {
     annal_error err = {0};
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = show->session};
-    annal_status status =
-        annal_sql(show->index, annal_slice_of(query),
-                  &(annal_sql_options){.params = &session, .param_count = 1, .as_indexed = true},
-                  fn, show, &err);
+    annal_status status = annal_index_sql(
+        show->index, annal_slice_of(query),
+        &(annal_sql_options){.params = &session, .param_count = 1, .as_indexed = true}, fn, show,
+        &err);
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
@@ -120,7 +120,7 @@ static int json_lineage(struct show *show)
         printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 "}", info->fork_session, info->fork_seq);
     fputs(",\"lineage\":[", stdout);
     show->items = 0;
-    annal_status status = annal_session_lineage(show->store, show->session, json_part, show, &err);
+    annal_status status = annal_lineage_each(show->store, show->session, json_part, show, &err);
     fputs("],\"forks\":[", stdout);
     show->items = 0;
     int exit_status = sql(show, fork_rows, json_item);
@@ -186,7 +186,7 @@ static int print_json(struct show *show)
         exit_status = sql(show, snapshot_rows, json_item);
     fputs("],\"findings\":[", stdout);
     show->items = 0;
-    status = annal_index_findings(show->index, show->session, json_finding, show, &err);
+    status = annal_index_finding_each(show->index, show->session, json_finding, show, &err);
     fputs("]}\n", stdout);
     if (exit_status == 0 && status < 0)
         exit_status = fail_error(&err);
@@ -327,7 +327,7 @@ static int print_part(void *arg, const annal_lineage_part *part)
 static int print_lineage(const struct show *show)
 {
     annal_error err = {0};
-    annal_status status = annal_session_lineage(show->store, show->session, print_part, NULL, &err);
+    annal_status status = annal_lineage_each(show->store, show->session, print_part, NULL, &err);
     /* the history is damaged: report that, and let the caller print the other facts of the
      * session */
     if (status == ANNAL_ERR_CORRUPT) {
@@ -400,7 +400,7 @@ static int print_text(struct show *show)
     if (exit_status != 0)
         return exit_status;
     show->items = 0;
-    status = annal_index_findings(show->index, show->session, print_finding, show, &err);
+    status = annal_index_finding_each(show->index, show->session, print_finding, show, &err);
     if (status >= 0)
         status = print_note(show, &err);
     return status < 0 ? fail_error(&err) : lineage;

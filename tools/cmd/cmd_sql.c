@@ -19,7 +19,7 @@ static annal_status ask(const struct args *args, const annal_limits *limits, ann
                                        .limits = *limits,
                                        .extension = args_get(args, "extension"),
                                        .damages = true};
-    return annal_sql(index, annal_slice_of(args->operands[0]), &options, row, arg, err);
+    return annal_index_sql(index, annal_slice_of(args->operands[0]), &options, row, arg, err);
 }
 
 static int print_answer(const struct args *args, const annal_limits *limits, enum out_format format,

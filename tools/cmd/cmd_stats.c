@@ -200,9 +200,9 @@ static int print_databases(struct stats *stats)
         status = annal__maintain_statuses(stats->index, print_status, stats, &err);
     if (status >= 0 && stats->has_index && !stats->args->json)
         printf("\nevents that packs have not seen yet\n");
-    /* without an index, do not call annal_index_packs(): it would create one */
+    /* without an index, do not call annal_pack_each(): it would create one */
     if (status >= 0 && stats->has_index)
-        status = annal_index_packs(stats->index, print_pack, stats, &err);
+        status = annal_pack_each(stats->index, print_pack, stats, &err);
     return status < 0 ? fail_error(&err) : 0;
 }
 
@@ -268,10 +268,10 @@ static int collect(struct stats *stats)
                             sizeof lag_columns / sizeof lag_columns[0]);
     annal_status status = annal__maintain_databases(stats->index, note_index, stats, &err);
     if (status >= 0 && !stats->has_index)
-        status = annal_store_sessions(stats->store, add_journal, stats, &err);
+        status = annal_session_each(stats->store, add_journal, stats, &err);
     if (status < 0 || !stats->has_index)
         return status < 0 ? fail_error(&err) : 0;
-    status = annal_index_findings(stats->index, (annal_slice){0}, count_finding, stats, &err);
+    status = annal_index_finding_each(stats->index, (annal_slice){0}, count_finding, stats, &err);
     if (status >= 0)
         status = annal_index_lag_each(stats->index, (annal_slice){0}, add_lag, stats, &err);
     return status < 0 ? fail_error(&err) : 0;

@@ -541,7 +541,7 @@ static int verify_packs(struct verify *verify)
             ? ANNAL_OK
             : annal__reader_core_findings(verify->index, found_in_core, verify, &err);
     if (status >= 0)
-        status = annal_packs_verify(verify->packs, found_in_pack, verify, &err);
+        status = annal_pack_verify(verify->packs, found_in_pack, verify, &err);
     return status < 0 ? fail_error(&err) : 0;
 }
 

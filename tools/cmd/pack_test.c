@@ -133,7 +133,7 @@ static int add_row(void *arg, const annal_row *row)
 
 static annal_status ask(struct testing *t, annal_slice sql, struct buf *out)
 {
-    annal_status status = annal_sql(t->index, sql, NULL, add_row, out, &t->err);
+    annal_status status = annal_index_sql(t->index, sql, NULL, add_row, out, &t->err);
     if (status < 0)
         report(t, "%s", t->err.message);
     return status;
@@ -309,7 +309,7 @@ static annal_status catch_up(struct testing *t)
 static void run_findings(struct testing *t, const char *number)
 {
     uint64_t count = 0;
-    if (catch_up(t) >= 0 && annal_index_packs(t->index, count_findings, &count, &t->err) < 0)
+    if (catch_up(t) >= 0 && annal_pack_each(t->index, count_findings, &count, &t->err) < 0)
         report(t, "%s", t->err.message);
     else if (count != strtoull(number, NULL, 10))
         report(t, "expected %s findings, got %" PRIu64, number, count);
@@ -335,7 +335,7 @@ static annal_status dump(struct testing *t, struct buf *out)
         " AND l.name NOT GLOB 'sqlite_*' GROUP BY 1 ORDER BY 1";
     struct buf sql = {0};
     annal_status status =
-        annal_sql(t->index, annal_slice_of(tables), NULL, add_select, &sql, &t->err);
+        annal_index_sql(t->index, annal_slice_of(tables), NULL, add_select, &sql, &t->err);
     if (status < 0)
         report(t, "%s", t->err.message);
     else if (sql.len > 0)
@@ -357,7 +357,7 @@ static void run_rebuild(struct testing *t)
 {
     struct buf before = {0}, after = {0};
     if (catch_up(t) >= 0 && dump(t, &before) >= 0) {
-        if (annal_index_packs(t->index, rebuild_pack, t, &t->err) < 0)
+        if (annal_pack_each(t->index, rebuild_pack, t, &t->err) < 0)
             report(t, "%s", t->err.message);
         if (dump(t, &after) >= 0)
             compare(t, "a rebuild gives other rows", annal__buf_slice(&before),

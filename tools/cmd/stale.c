@@ -47,7 +47,8 @@ annal_status stale_count(annal_index *index, struct run_counts *out, annal_error
                               " FROM run_list WHERE status = 'running'";
     annal_status status = check_packs(index, err);
     *out = (struct run_counts){0};
-    return status < 0 ? status : annal_sql(index, annal_slice_of(sql), NULL, keep_counts, out, err);
+    return status < 0 ? status
+                      : annal_index_sql(index, annal_slice_of(sql), NULL, keep_counts, out, err);
 }
 
 static void print(const struct stale *stale, const annal_stale *told)

@@ -67,9 +67,9 @@ static annal_status find_sessions(struct html *html, annal_slice session, bool t
                                   annal_error *err)
 {
     const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
-    return annal_sql(html->index, annal_slice_of(tree ? annal__sql_html_below : "SELECT ?1"),
-                     &(annal_sql_options){.params = &id, .param_count = 1}, add_id, &html->ids,
-                     err);
+    return annal_index_sql(html->index, annal_slice_of(tree ? annal__sql_html_below : "SELECT ?1"),
+                           &(annal_sql_options){.params = &id, .param_count = 1}, add_id,
+                           &html->ids, err);
 }
 
 annal_status html_open(annal_store *store, annal_index *index, annal_slice session, bool tree,
@@ -179,9 +179,9 @@ static annal_status put_head(struct html *html, struct buf *out, annal_error *er
     annal_status status =
         annal__buf_printf(&html->text, "%s\n{\"session\":", html->at > 0 ? "," : "");
     if (status >= 0)
-        status = annal_sql(html->index, ANNAL_SLICE(SESSION_ONE),
-                           &(annal_sql_options){.params = &id, .param_count = 1}, put_session, html,
-                           err);
+        status = annal_index_sql(html->index, ANNAL_SLICE(SESSION_ONE),
+                                 &(annal_sql_options){.params = &id, .param_count = 1}, put_session,
+                                 html, err);
     for (size_t i = 0; status >= 0 && i < sizeof parts / sizeof *parts; i++) {
         status = annal__buf_printf(&html->text, ",\"%s\":", parts[i].name);
         if (status >= 0)

@@ -132,9 +132,9 @@ static void put_title(const struct export *export, const struct summary *summary
     if (is_put)
         put_inline(title, LINE_CHARS);
     else if (annal_index_open(export->store, NULL, &index, NULL) >= 0)
-        (void)!annal_sql(index, ANNAL_SLICE("SELECT title FROM sessions WHERE id = ?1"),
-                         &(annal_sql_options){.params = &param, .param_count = 1}, put_title_row,
-                         &is_put, NULL);
+        (void)!annal_index_sql(index, ANNAL_SLICE("SELECT title FROM sessions WHERE id = ?1"),
+                               &(annal_sql_options){.params = &param, .param_count = 1},
+                               put_title_row, &is_put, NULL);
     annal_index_close(index);
     if (!is_put)
         put_inline(export->session, LINE_CHARS);

@@ -80,8 +80,8 @@ struct parquet_rows;
 int parquet_rows_new(const struct parquet *parquet, struct parquet_rows **out);
 void parquet_rows_free(struct parquet_rows *rows);
 
-/* Callbacks for annal_sql(): parquet_rows_columns() for options.columns, parquet_rows_row() for fn.
- * arg is a struct parquet_rows. */
+/* Callbacks for annal_index_sql(): parquet_rows_columns() for options.columns, parquet_rows_row()
+ * for fn. arg is a struct parquet_rows. */
 int parquet_rows_columns(void *arg, const annal_row *row);
 int parquet_rows_row(void *arg, const annal_row *row);
 

@@ -223,8 +223,8 @@ static annal_status check_depth(struct staging *staging, struct bundle_session *
     if (parent != NULL)
         session->ancestors = parent->ancestors + 1;
     else if (session->fork[0] != '\0' &&
-             annal_session_lineage(staging->store, annal_slice_of(session->fork), count_part,
-                                   &session->ancestors, &ignored) < 0)
+             annal_lineage_each(staging->store, annal_slice_of(session->fork), count_part,
+                                &session->ancestors, &ignored) < 0)
         session->ancestors = 0; /* prove_fork_point() reports the error */
     return session->ancestors <= ANNAL_ANCESTORS_MAX
                ? ANNAL_OK

@@ -64,9 +64,9 @@ static annal_status ask(struct changes *changes, const char *sql, size_t count, 
     const annal_value params[] = {
         text_value(annal_slice_of(changes->host)), text_value(annal__buf_slice(&changes->sources)),
         text_value(annal_slice_of(changes->now)), text_value(annal__buf_slice(&changes->judged))};
-    return annal_sql(changes->index, annal_slice_of(sql),
-                     &(annal_sql_options){.params = params, .param_count = count}, fn, arg,
-                     changes->err);
+    return annal_index_sql(changes->index, annal_slice_of(sql),
+                           &(annal_sql_options){.params = params, .param_count = count}, fn, arg,
+                           changes->err);
 }
 
 /* ---- Copies ---- */
@@ -441,10 +441,10 @@ annal_status changes_unread(annal_store *store, annal_index *index, annal_row_fn
     annal_status status = changes_look(store, index, &looked, err);
     const annal_value param = text_value(annal__buf_slice(&looked));
     if (status == ANNAL_OK)
-        status =
-            annal_sql(index, ANNAL_SLICE(sql),
-                      &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
-                      fn, arg, err);
+        status = annal_index_sql(
+            index, ANNAL_SLICE(sql),
+            &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true}, fn, arg,
+            err);
     annal__buf_done(&looked);
     return status;
 }

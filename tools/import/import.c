@@ -344,7 +344,7 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
     if (status >= 0)
         status = import_flush(job, err);
     bool alone = job->options == NULL || job->options->group == NULL;
-    annal_status synced = alone ? annal_sync(job->store, &second) : ANNAL_OK;
+    annal_status synced = alone ? annal_store_sync(job->store, &second) : ANNAL_OK;
     job->report.store_failed |= synced < 0;
     if (status >= 0 && synced < 0) {
         status = synced;

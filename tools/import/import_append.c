@@ -37,7 +37,7 @@
 annal_status import_group_sync(struct import_group *group, annal_store *store, annal_error *err)
 {
     places_done(&group->sessions);
-    return annal_sync(store, err);
+    return annal_store_sync(store, err);
 }
 
 annal_status import_settle(struct import_job *job, annal_slice session, annal_error *err)
@@ -307,7 +307,7 @@ annal_status import_flush(struct import_job *job, annal_error *err)
         job->report.events += pending->count;
     pending->unsynced += pending->bytes.len;
     if (status >= 0 && pending->unsynced >= SYNC_BYTES) {
-        status = annal_sync(job->store, err);
+        status = annal_store_sync(job->store, err);
         pending->unsynced = 0;
     }
     pending->count = 0;

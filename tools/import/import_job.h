@@ -38,7 +38,7 @@ struct pending {
     struct waiting events[APPEND_EVENTS];
     size_t count;
     size_t session;    /* index in report->sessions */
-    uint64_t unsynced; /* bytes appended since the last annal_sync() */
+    uint64_t unsynced; /* bytes appended since the last annal_store_sync() */
 };
 
 /* what the importer's directives say about a kind of records */

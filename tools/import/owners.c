@@ -86,7 +86,7 @@ static annal_status open_records(struct owners *owners)
     annal_status status = ANNAL_OK;
     if (!owners->caught_up && owners->store != NULL) {
         owners->alone = true;
-        status = annal_store_sessions(owners->store, note_session, &owners->alone, &owners->err);
+        status = annal_session_each(owners->store, note_session, &owners->alone, &owners->err);
     }
     if (!owners->caught_up && status >= 0 && !owners->alone)
         status = annal_index_catch_up(owners->index, (annal_slice){0}, NULL, &owners->err);
@@ -108,7 +108,7 @@ static void forget_records(struct owners *owners)
     owners->name_count = 0;
     owners->alone = false;
     const annal_catch_up_options all = {.timeout_ms = ANNAL_NO_TIMEOUT};
-    if ((owners->store != NULL && annal_sync(owners->store, &owners->err) < 0) ||
+    if ((owners->store != NULL && annal_store_sync(owners->store, &owners->err) < 0) ||
         annal_index_catch_up(owners->index, (annal_slice){0}, &all, &owners->err) < 0)
         owners->failed = true;
 }

@@ -61,8 +61,8 @@ void mcp_text_put_json(struct mcp_text *out, annal_slice text); /* as a JSON str
 /* Append a text on one line, without control characters, up to `most` bytes. */
 void mcp_text_put_line(struct mcp_text *out, annal_slice text, size_t most);
 
-/* A callback for annal_sql(), whose arg is a struct mcp_text: append the first two columns of a
- * row, facts and a text of a journal, as two lines. */
+/* A callback for annal_index_sql(), whose arg is a struct mcp_text: append the first two columns of
+ * a row, facts and a text of a journal, as two lines. */
 int mcp_text_row(void *arg, const annal_row *row);
 
 /* Return a member of an object, as raw JSON; empty if it is missing. Unlike annal__json_member(),

@@ -252,12 +252,12 @@ static annal_status list_sessions(struct mcp *mcp, const annal_value params[FILT
 {
     struct buf sql = {0};
     annal_status status = annal__buf_printf(&sql, list_sql, session_marks(mcp->index));
-    status = status < 0
-                 ? annal__fail(err, status, "list the sessions: out of memory")
-                 : annal_sql(mcp->index, annal__buf_slice(&sql),
-                             &(annal_sql_options){
-                                 .params = params, .param_count = FILTERS + 2, .out_lag = out_lag},
-                             fn, arg, err);
+    status = status < 0 ? annal__fail(err, status, "list the sessions: out of memory")
+                        : annal_index_sql(mcp->index, annal__buf_slice(&sql),
+                                          &(annal_sql_options){.params = params,
+                                                               .param_count = FILTERS + 2,
+                                                               .out_lag = out_lag},
+                                          fn, arg, err);
     annal__buf_done(&sql);
     return status;
 }
@@ -281,7 +281,7 @@ static void put_left_out(struct mcp_call *call, const char *asks, const annal_la
     uint64_t count = 0;
     const annal_value param = string_value(asks);
     if (asks != NULL)
-        (void)!annal_sql(
+        (void)!annal_index_sql(
             call->mcp->index,
             ANNAL_SLICE("SELECT count(*) FROM sessions s WHERE " LEFT_OUT("s", "?1")),
             &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
@@ -437,12 +437,14 @@ static annal_status find_sessions(struct mcp_call *call, annal_slice **out, stru
                                        .param_count = filters ? FILTERS + 1 : FILTERS - 1};
     if (status >= 0)
         status =
-            filters ? annal_sql(call->mcp->index,
-                                ANNAL_SLICE("SELECT s.id" FITTING " AND (?9 IS NULL OR s.id = ?9)"),
-                                &options, add_session, ids, &call->err)
-                    : annal_sql(call->mcp->index,
-                                ANNAL_SLICE("SELECT count(*) FROM sessions s WHERE" NOT_ASKING),
-                                &options, take_number, &total, &call->err);
+            filters
+                ? annal_index_sql(
+                      call->mcp->index,
+                      ANNAL_SLICE("SELECT s.id" FITTING " AND (?9 IS NULL OR s.id = ?9)"), &options,
+                      add_session, ids, &call->err)
+                : annal_index_sql(call->mcp->index,
+                                  ANNAL_SLICE("SELECT count(*) FROM sessions s WHERE" NOT_ASKING),
+                                  &options, take_number, &total, &call->err);
     *out_count = total;
     for (const char *at = ids->ptr;
          status >= 0 && filters && at != NULL && at < ids->ptr + ids->len; at += strlen(at) + 1) {
@@ -479,10 +481,10 @@ static annal_status put_found(struct mcp_call *call, struct found *found, size_t
         annal__buf_append_slice(&found->json, annal_slice_of(found->count == 0 ? "[]" : "]"));
     const annal_value param = text_value(annal__buf_slice(&found->json));
     if (status >= 0)
-        status =
-            annal_sql(call->mcp->index, annal_slice_of(annal__sql_mcp_found),
-                      &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
-                      mcp_text_row, out, &call->err);
+        status = annal_index_sql(
+            call->mcp->index, annal_slice_of(annal__sql_mcp_found),
+            &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
+            mcp_text_row, out, &call->err);
     if (found->count == found->limit)
         mcp_text_put(out, "There may be more sessions: limit %zu shows more.\n", 2 * found->limit);
     return status;
@@ -516,8 +518,8 @@ static annal_status call_search(struct mcp_call *call)
     options.sessions = sessions;
     options.session_count = sessions == NULL ? 0 : searched;
     if (status >= 0)
-        status = annal_search_sessions(call->mcp->index, &options, take_session, &found, &lag,
-                                       &call->err);
+        status = annal_search_session_each(call->mcp->index, &options, take_session, &found, &lag,
+                                           &call->err);
     if (status >= 0)
         status = found.failed ? ANNAL_ERR_NOMEM : put_found(call, &found, searched, &lag);
     annal__free(sessions);

@@ -122,11 +122,11 @@ static annal_status resolve(struct mcp_call *call, struct mcp_handle *handle,
     strcpy(given, handle->session);
     const annal_value param = string_value(given);
     handle->session[0] = '\0';
-    annal_status asked =
-        annal_sql(call->mcp->index,
-                  ANNAL_SLICE("SELECT id FROM sessions WHERE substr(id, 1, length(?1)) = ?1 AND"
-                              " instr(substr(id, length(?1)), '.') = 0 LIMIT 2"),
-                  &(annal_sql_options){.params = &param, .param_count = 1}, take_id, handle, NULL);
+    annal_status asked = annal_index_sql(
+        call->mcp->index,
+        ANNAL_SLICE("SELECT id FROM sessions WHERE substr(id, 1, length(?1)) = ?1 AND"
+                    " instr(substr(id, length(?1)), '.') = 0 LIMIT 2"),
+        &(annal_sql_options){.params = &param, .param_count = 1}, take_id, handle, NULL);
     if (asked != ANNAL_OK || handle->session[0] == '\0')
         return asked > 0 ? annal__fail(&call->err, ANNAL_ERR_INVALID,
                                        "several sessions begin with '%s': give more letters", given)
@@ -397,8 +397,8 @@ static annal_status put_session(struct mcp_call *call, const struct mcp_handle *
     const annal_sql_options options = {.params = params, .param_count = 2, .out_lag = &lag};
     mcp_text_put(out, "last event %s:%" PRIu64 "  %016" PRIx64 "\n", id, info->last_seq,
                  info->last_h);
-    annal_status status = annal_sql(call->mcp->index, annal_slice_of(annal__sql_mcp_session),
-                                    &options, put_row, &overview, &call->err);
+    annal_status status = annal_index_sql(call->mcp->index, annal_slice_of(annal__sql_mcp_session),
+                                          &options, put_row, &overview, &call->err);
     if (overview.next > 0)
         mcp_text_put(out, "cut: more turns; continue: open %s+%" PRIu64 "\n", id, overview.next);
     if (lag.bytes > 0)

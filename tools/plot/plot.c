@@ -77,7 +77,7 @@ static int name_session(struct plot *plot)
     if (exit_status != 0)
         return exit_status;
     annal_slice id = annal_slice_of(plot->args->operands[0]);
-    int status = annal_session_lineage(plot->store, id, add_ancestor, &plot->list, &err);
+    int status = annal_lineage_each(plot->store, id, add_ancestor, &plot->list, &err);
     return status < 0 ? fail_error(&err) : status;
 }
 

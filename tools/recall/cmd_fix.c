@@ -95,15 +95,15 @@ static annal_status find_errors(struct fix *fix, annal_error *err)
 {
     annal_search_options *options = &fix->options;
     const annal_value param = text_value(annal__buf_slice(&fix->text));
-    annal_status status =
-        annal_sql(fix->index, ANNAL_SLICE("SELECT annal_pattern(annal_message(?1))"),
-                  &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
-                  take_text, &fix->pattern, err);
+    annal_status status = annal_index_sql(
+        fix->index, ANNAL_SLICE("SELECT annal_pattern(annal_message(?1))"),
+        &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true}, take_text,
+        &fix->pattern, err);
     split_pattern(fix);
     options->role = ANNAL_SLICE("tool");
     options->order = ANNAL_SEARCH_NEWEST;
     options->limit = HITS;
-    return status < 0 ? status : annal_search(fix->index, options, take_hit, fix, NULL, err);
+    return status < 0 ? status : annal_search_each(fix->index, options, take_hit, fix, NULL, err);
 }
 
 /* Find the prompts and titles that contain words of the task. */
@@ -116,12 +116,14 @@ static annal_status find_tasks(struct fix *fix, annal_error *err)
     options->limit = SESSIONS;
     options->places = PLACES;
     options->role = ANNAL_SLICE("user");
-    annal_status status = annal_search_sessions(fix->index, options, take_session, fix, NULL, err);
+    annal_status status =
+        annal_search_session_each(fix->index, options, take_session, fix, NULL, err);
     options->role = (annal_slice){0};
     options->types = titles;
     options->type_count = sizeof titles / sizeof *titles;
-    return status < 0 ? status
-                      : annal_search_sessions(fix->index, options, take_session, fix, NULL, err);
+    return status < 0
+               ? status
+               : annal_search_session_each(fix->index, options, take_session, fix, NULL, err);
 }
 
 /* ---- The answer ---- */
@@ -209,7 +211,7 @@ static annal_status answer(struct fix *fix, const char *sql, annal_error *err)
         text_value(annal__buf_slice(&found)), time_or_null(range.since_us, bounds[0]),
         time_or_null(range.until_us, bounds[1]),
         integer_value((int64_t)fields_count(fix->args, "limit", ROWS_USUAL))};
-    annal_status status = annal_sql(
+    annal_status status = annal_index_sql(
         fix->index, annal_slice_of(sql),
         &(annal_sql_options){
             .params = params, .param_count = 4, .as_indexed = true, .limits = limits_usual},

@@ -353,7 +353,7 @@ int report_fill(struct report_section *section, annal_index *index,
         .params = params, .param_count = section->panels == NULL ? 4 : 6, .as_indexed = true};
     must_status(report_sql(section, index, &sql));
     annal_status status =
-        annal_sql(index, annal__buf_slice(&sql), &options, add_row, section, &err);
+        annal_index_sql(index, annal__buf_slice(&sql), &options, add_row, section, &err);
     annal__buf_done(&sql);
     for (int i = 0; status == ANNAL_OK && section->count == 2 && i < report_columns(section); i++)
         if (section->columns[i].differs)

@@ -325,10 +325,10 @@ void ask_search(struct serve *serve, struct request *request)
         if (status >= 0 && annal__buf_append(&request->answer, "{\"hits\":[", 9) < 0)
             status = ANNAL_ERR_NOMEM;
         if (status == ANNAL_OK)
-            status =
-                order == ORDER_BEST
-                    ? annal_search_sessions(serve->index, &options, put_session, &hits, &lag, &err)
-                    : annal_search(serve->index, &options, put_hit, &hits, &lag, &err);
+            status = order == ORDER_BEST
+                         ? annal_search_session_each(serve->index, &options, put_session, &hits,
+                                                     &lag, &err)
+                         : annal_search_each(serve->index, &options, put_hit, &hits, &lag, &err);
         if (status >= 0)
             status = annal__json_put(&request->answer, "],\"sessions\":[#],\"behind_bytes\":#}",
                                      annal__buf_slice(&hits.sessions), JSON_U64(lag.bytes));
@@ -380,7 +380,8 @@ static annal_status put_section(struct serve *serve, const struct report_section
     if (status >= 0)
         status = report_sql(section, serve->index, &sql);
     if (status >= 0)
-        status = annal_sql(serve->index, annal__buf_slice(&sql), &options, rows_json_row, &of, err);
+        status = annal_index_sql(serve->index, annal__buf_slice(&sql), &options, rows_json_row, &of,
+                                 err);
     if (status >= 0)
         status = rows_json_end(&of.rows);
     annal__buf_done(&sql);

@@ -282,7 +282,7 @@ static void finish(struct change *change)
 {
     annal_status status = change->writer != NULL
                               ? annal_writer_sync(change->writer, NULL, &change->err)
-                              : annal_sync(change->serve->store, &change->err);
+                              : annal_store_sync(change->serve->store, &change->err);
     if (status >= 0)
         return;
     struct durable_state *state = durable_state_take(change->serve, change->request->id, NULL);
@@ -301,7 +301,7 @@ static void try_change(struct change *change, annal_status (*fn)(struct change *
     annal_status status = ANNAL_ERR_CONFLICT;
     for (int i = 0; i < TRIES_MAX && status == ANNAL_ERR_CONFLICT; i++) {
         /* after a sync, what this process has appended is in the journal */
-        status = i > 0 ? annal_sync(serve->store, &change->err) : ANNAL_OK;
+        status = i > 0 ? annal_store_sync(serve->store, &change->err) : ANNAL_OK;
         if (status < 0)
             break;
         forget_events(change);
@@ -454,7 +454,7 @@ static annal_status delete (struct serve *serve, annal_slice session, struct dur
     annal_draft mark = {.type = ANNAL_SLICE("stream.deleted"), .data = ANNAL_SLICE("{}")};
     struct change change = {
         .serve = serve, .request = &named, .state = state, .drafts = &mark, .count = 1};
-    annal_status status = annal_delete(serve->index, &session, 1, NULL, NULL, err);
+    annal_status status = annal_session_delete(serve->index, &session, 1, NULL, NULL, err);
     if (status >= 0)
         durable_state_forget(state);
     if (status != ANNAL_ERR_CONFLICT || state->is_deleted)

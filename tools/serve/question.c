@@ -145,7 +145,8 @@ static void answer(annal_index *index, struct request *request)
                                             .memory_bytes = SQL_MEMORY_BYTES,
                                             .temp_bytes = SQL_TEMP_BYTES}};
     overdue_watch(&options.limits);
-    annal_status status = annal_sql(index, question.sql, &options, rows_json_row, &rows, &err);
+    annal_status status =
+        annal_index_sql(index, question.sql, &options, rows_json_row, &rows, &err);
     if (status >= 0)
         status = rows_json_end(&rows);
     if (status >= 0)

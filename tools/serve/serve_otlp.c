@@ -435,7 +435,7 @@ static void export(struct serve *serve, struct request *request, enum otlp_signa
     pthread_mutex_unlock(&intake->lock);
     annal_writer_close(taking.writer);
     if (status >= 0)
-        status = annal_sync(serve->store, &err);
+        status = annal_store_sync(serve->store, &err);
     annal__buf_done(&taking.line);
     if (status >= 0)
         answer_export(request, &taking, wire);

@@ -119,7 +119,7 @@ void serve_proof_get(struct serve *serve, struct request *request)
         answer_error(request, 400, "invalid", "the path must contain the seq of an event");
         return;
     }
-    annal_status status = annal_session_lineage(serve->store, request->id, note_part, &proof, &err);
+    annal_status status = annal_lineage_each(serve->store, request->id, note_part, &proof, &err);
     if (status >= 0 && proof.journal[0] == '\0')
         status = annal__fail(&err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no event %" PRIu64,
                              ANNAL_FMT(request->id), proof.seq);

@@ -301,12 +301,12 @@ static annal_status ask(struct listing *listing, annal_error *err)
     status = status == ANNAL_ERR_NOMEM
                  ? annal__fail(err, status, "list the sessions: out of memory")
              : status < 0 ? status
-                          : annal_sql(listing->index, annal__buf_slice(&sql),
-                                      &(annal_sql_options){.params = listing->params,
-                                                           .param_count = PARAMS,
-                                                           .as_indexed = listing->as_indexed,
-                                                           .out_lag = &listing->lag},
-                                      add_row, listing, err);
+                          : annal_index_sql(listing->index, annal__buf_slice(&sql),
+                                            &(annal_sql_options){.params = listing->params,
+                                                                 .param_count = PARAMS,
+                                                                 .as_indexed = listing->as_indexed,
+                                                                 .out_lag = &listing->lag},
+                                            add_row, listing, err);
     annal__buf_done(&sql);
     return status;
 }
@@ -398,9 +398,9 @@ void serve_sessions_one(struct serve *serve, struct request *request)
         status =
             annal__buf_printf(&sql, "WITH %s " SESSION_ONE_MARKED, session_marks(listing.index));
     if (status >= 0)
-        status = annal_sql(listing.index, annal__buf_slice(&sql),
-                           &(annal_sql_options){.params = &id, .param_count = 1}, add_one, &listing,
-                           &err);
+        status = annal_index_sql(listing.index, annal__buf_slice(&sql),
+                                 &(annal_sql_options){.params = &id, .param_count = 1}, add_one,
+                                 &listing, &err);
     annal__buf_done(&sql);
     session_findings_done(&listing.findings);
     if (status >= 0 && listing.rows == 0)
@@ -459,8 +459,9 @@ void serve_sessions_facets(struct serve *serve, struct request *request)
     struct facets facets = {.out = &request->answer};
     annal_error err = {0};
     annal_status status = annal__buf_printf(&sql, each_facet, session_marks(index), own);
-    status = status < 0 ? annal__fail(&err, status, "list the values of filters: out of memory")
-                        : annal_sql(index, annal__buf_slice(&sql), NULL, put_facet, &facets, &err);
+    status = status < 0
+                 ? annal__fail(&err, status, "list the values of filters: out of memory")
+                 : annal_index_sql(index, annal__buf_slice(&sql), NULL, put_facet, &facets, &err);
     annal__buf_done(&sql);
     if (status >= 0)
         status = facets.count > 0 ? annal__buf_append(facets.out, "]}", 2)

@@ -125,7 +125,7 @@ static annal_status put_head(struct serve *serve, struct request *request, uint6
     annal_status status = annal__buf_printf(out, "{\"seq\":%" PRIu64 ",\"time\":", seq);
     size_t before = out->len;
     if (status >= 0 && seq > 0)
-        status = annal_sql(
+        status = annal_index_sql(
             serve->index,
             ANNAL_SLICE("SELECT timestamp FROM event_history WHERE session_id = ?1 AND seq = ?2"),
             &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true}, put_time,

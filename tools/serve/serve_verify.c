@@ -48,7 +48,7 @@ static annal_status verify_one(struct verify *verify, const char *name, struct b
     annal_status status = annal__buf_printf(out, "{\"session_id\":\"%s\",\"findings\":[", name);
     if (status < 0)
         return status;
-    status = annal_verify_session(verify->store, annal_slice_of(name), add_finding, verify, &result,
+    status = annal_session_verify(verify->store, annal_slice_of(name), add_finding, verify, &result,
                                   &err);
     annal_status written =
         annal__buf_printf(out,
@@ -96,7 +96,7 @@ void serve_verify_run(struct serve *serve, struct request *request)
             status = add_name(&verify->names, sessions[i], 0);
     }
     if (status >= 0 && count == 0)
-        status = annal_store_sessions(serve->store, add_name, &verify->names, &err);
+        status = annal_session_each(serve->store, add_name, &verify->names, &err);
     annal__free(sessions);
     if (status >= 0) {
         verify->store = serve->store;

@@ -265,11 +265,11 @@ static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t
     char time[ANNAL_TIME_BYTES];
     annal_time_format(time_us, time);
     const annal_value param = string_value(time);
-    return annal_sql(stream->serve->index,
-                     ANNAL_SLICE("SELECT coalesce((SELECT sum(events) FROM event_counts), 0)"
-                                 " - (SELECT count(*) FROM event_index WHERE timestamp >= ?1)"),
-                     &(annal_sql_options){.params = &param, .param_count = 1}, note_count, out,
-                     err);
+    return annal_index_sql(
+        stream->serve->index,
+        ANNAL_SLICE("SELECT coalesce((SELECT sum(events) FROM event_counts), 0)"
+                    " - (SELECT count(*) FROM event_index WHERE timestamp >= ?1)"),
+        &(annal_sql_options){.params = &param, .param_count = 1}, note_count, out, err);
 }
 
 /* Set the position of a stream over all sessions. If the client continues, but events older than

@@ -122,7 +122,7 @@ annal_status home_renew(annal_store *store, const struct home_kind *kind,
 {
     struct leases leases = {.store = store, .giver = kind->name(target)};
     int64_t asked_us = annal_lease_now();
-    annal_status status = annal_lease_sessions(store, collect, &leases, err);
+    annal_status status = annal_lease_each(store, collect, &leases, err);
     if (leases.failed)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "renew the leases of sessions: out of memory");
     *out_third_us = third_of(&leases);

@@ -140,7 +140,7 @@ annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_erro
 {
     struct buf path = {0};
     struct leaving leaving = {.store = store, .err = err};
-    annal_status status = annal_lease_sessions(store, end_shared, &leaving, err);
+    annal_status status = annal_lease_each(store, end_shared, &leaving, err);
     if (status >= 0)
         status = cluster_path(store, &path, err);
     if (status >= 0 && unlink(path.ptr) != 0)

@@ -253,7 +253,7 @@ annal_status shipments_survey(struct shipments *shipments, const struct ship_kin
     (void)shipments_each(shipments, forget_head, NULL);
     annal_status status = kind->heads(target, take_head, shipments, err);
     if (status >= 0)
-        status = annal_store_sessions(shipments->store, look_at, shipments, err);
+        status = annal_session_each(shipments->store, look_at, shipments, err);
     if (status >= 0)
         (void)shipments_each(shipments, resume_unless_queued, shipments);
     return status;

@@ -70,7 +70,8 @@ annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
     bool ranged = scope->since.len > 0 || scope->until.len > 0;
     const char *sql = ranged ? WITHOUT_PRICE("usage_event_costs", "timestamp")
                              : WITHOUT_PRICE("usage_costs", "day");
-    annal_status status = annal_sql(index, annal_slice_of(sql), &options, print_model, &shown, err);
+    annal_status status =
+        annal_index_sql(index, annal_slice_of(sql), &options, print_model, &shown, err);
     if (shown > 0)
         fputs("\nTo set a price, in dollars for a million tokens:\n"
               "echo '{\"model\":\"M\",\"input\":3,\"output\":15}' |"

@@ -76,7 +76,7 @@ static void find_tool(annal_index *index, annal_slice session, annal_slice call_
         const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
                                       {.kind = ANNAL_VALUE_TEXT, .bytes = id}};
         const annal_sql_options options = {.params = params, .param_count = 2};
-        (void)!annal_sql(
+        (void)!annal_index_sql(
             index,
             ANNAL_SLICE("SELECT tool FROM tool_calls WHERE session_id = ?1 AND call_id = ?2"),
             &options, take_tool, out, NULL);

@@ -52,7 +52,7 @@ annal_status rows_json_ask(annal_index *index, const char *sql, const annal_valu
     const annal_sql_options options = {
         .params = params, .param_count = param_count, .columns = rows_json_columns};
     annal_status status =
-        annal_sql(index, annal_slice_of(sql), &options, rows_json_row, &rows, err);
+        annal_index_sql(index, annal_slice_of(sql), &options, rows_json_row, &rows, err);
     if (status >= 0)
         status = rows_json_end(&rows);
     return status < 0 ? status : annal__buf_append(out, "}", 1);

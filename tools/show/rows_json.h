@@ -19,7 +19,7 @@ struct rows_json {
     bool truncated; /* whether rows were left out, because of limit or ROWS_BYTES_MAX */
 };
 
-/* Callbacks for annal_sql() and annal_state_sql(): rows_json_columns() for options.columns,
+/* Callbacks for annal_index_sql() and annal_state_sql(): rows_json_columns() for options.columns,
  * rows_json_row() for fn. arg is a struct rows_json. */
 int rows_json_columns(void *arg, const annal_row *row);
 int rows_json_row(void *arg, const annal_row *row);

@@ -36,7 +36,7 @@ static int add_table(void *arg, const annal_row *row)
     bool plain = annal__slice_is(database, "main") || annal__slice_is(database, "temp");
     annal__buf_clear(&schema->names);
     annal__buf_clear(&schema->json);
-    annal_status status = annal_sql(
+    annal_status status = annal_index_sql(
         schema->index,
         ANNAL_SLICE("SELECT name, type FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1"),
         &options, add_column, schema, NULL);
@@ -62,7 +62,7 @@ static int add_table(void *arg, const annal_row *row)
 annal_status schema_list(annal_index *index, schema_fn fn, void *arg, annal_error *err)
 {
     struct schema schema = {.index = index, .fn = fn, .arg = arg};
-    annal_status status = annal_sql(
+    annal_status status = annal_index_sql(
         index,
         ANNAL_SLICE("SELECT 'main', 'events', 'virtual', 0 AS place UNION ALL "
                     "SELECT schema, name, type, 1 + (schema NOT IN ('main', 'temp')) "

@@ -73,7 +73,8 @@ annal_status session_findings_read(annal_index *index, struct session_findings *
                                    annal_error *err)
 {
     return merge(findings,
-                 annal_index_findings(index, (annal_slice){0}, add_finding, findings, err), err);
+                 annal_index_finding_each(index, (annal_slice){0}, add_finding, findings, err),
+                 err);
 }
 
 annal_status session_findings_ask(annal_index *index, annal_slice session, bool every,

@@ -43,7 +43,7 @@ annal_status session_ids_find(struct session_ids *out, annal_index *index,
         text_or_null(match->session_count > 0 ? annal__buf_slice(&among) : (annal_slice){0}),
         string_value(match->status)};
     if (status >= 0)
-        status = annal_sql(
+        status = annal_index_sql(
             index,
             ANNAL_SLICE("SELECT id FROM sessions AS s WHERE" SESSION_FITS(
                 "agent_id",
@@ -154,8 +154,8 @@ static int pass(void *arg, const annal_row *row)
 bool session_has_marks(annal_index *index)
 {
     return annal__packs_have(index, "annotations", NULL) >= 0 &&
-           annal_sql(index, ANNAL_SLICE("SELECT 1 FROM annotations.session_notes LIMIT 1"),
-                     &(annal_sql_options){.as_indexed = true}, pass, NULL, NULL) >= 0;
+           annal_index_sql(index, ANNAL_SLICE("SELECT 1 FROM annotations.session_notes LIMIT 1"),
+                           &(annal_sql_options){.as_indexed = true}, pass, NULL, NULL) >= 0;
 }
 
 const char *session_marks(annal_index *index)
@@ -179,12 +179,13 @@ annal_status session_costs_put(annal_index *index, const char *among, struct buf
         sql, ", usage AS MATERIALIZED (SELECT * FROM main.usage WHERE session_id IN (%s))", among);
     return status < 0
                ? status
-               : annal_sql(index,
-                           ANNAL_SLICE("SELECT name, substr(sql, instr(sql, ' AS') + 3)"
-                                       " FROM sqlite_schema WHERE type = 'view' AND name IN"
-                                       " ('usage_rates', 'no_rates', 'usage_totals', 'usage_costs')"
-                                       " ORDER BY rowid"),
-                           &(annal_sql_options){.as_indexed = true}, put_view, sql, err);
+               : annal_index_sql(
+                     index,
+                     ANNAL_SLICE("SELECT name, substr(sql, instr(sql, ' AS') + 3)"
+                                 " FROM sqlite_schema WHERE type = 'view' AND name IN"
+                                 " ('usage_rates', 'no_rates', 'usage_totals', 'usage_costs')"
+                                 " ORDER BY rowid"),
+                     &(annal_sql_options){.as_indexed = true}, put_view, sql, err);
 }
 
 annal_slice session_begin(annal_slice id)

@@ -105,8 +105,8 @@ annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t 
                                   {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)from}};
     struct outline outline = {0};
     const annal_sql_options options = {.params = params, .param_count = 2};
-    annal_status status = annal_sql(index, annal_slice_of(annal__sql_timeline_outline), &options,
-                                    add_event, &outline, err);
+    annal_status status = annal_index_sql(index, annal_slice_of(annal__sql_timeline_outline),
+                                          &options, add_event, &outline, err);
     if (status >= 0 &&
         (join(out, "{\"types\":[", &outline.types) < 0 ||
          join(out, "],\"seq\":[", &outline.seq) < 0 ||

@@ -97,7 +97,8 @@ static int run_tail(const struct args *args)
     const annal_tail_options options = {
         .sessions = &session, .session_count = 1, .from_seq = begin};
     must_append_text(&terminal, "\n");
-    if (annal_sql(call.index, annal_slice_of(TERMINAL), NULL, add_terminal, &terminal, &err) < 0 ||
+    if (annal_index_sql(call.index, annal_slice_of(TERMINAL), NULL, add_terminal, &terminal, &err) <
+            0 ||
         annal_tail_open(call.store, &options, &tail, &err) < 0) {
         exit_status = fail_error(&err);
         goto done;

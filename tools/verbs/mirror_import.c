@@ -171,10 +171,10 @@ static int add_missing(struct mirror_import *import, const char *path,
         {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(args_get(import->call.args, "PROJECT"))},
         {.kind = ANNAL_VALUE_TEXT, .bytes = proposal->slug}};
     const annal_sql_options options = {.params = params, .param_count = 2};
-    if (annal_sql(import->call.index,
-                  ANNAL_SLICE("SELECT 1 FROM memory.decision_inbox "
-                              "WHERE project_id = ?1 AND slug = ?2"),
-                  &options, note_row, &known, &err) < 0)
+    if (annal_index_sql(import->call.index,
+                        ANNAL_SLICE("SELECT 1 FROM memory.decision_inbox "
+                                    "WHERE project_id = ?1 AND slug = ?2"),
+                        &options, note_row, &known, &err) < 0)
         return fail_error(&err);
     return known ? 0 : append_proposal(import, path, proposal);
 }

@@ -82,7 +82,7 @@ static int run_folder(struct verb_call *call, const char *run, struct buf *out)
     annal_error err = {0};
     struct place place = {.run = run, .out = out};
     annal__buf_clear(out);
-    if (annal_index_packs(call->index, take_folder, &place, &err) < 0)
+    if (annal_pack_each(call->index, take_folder, &place, &err) < 0)
         return fail_error(&err);
     return out->len > 0
                ? 0
@@ -162,7 +162,8 @@ static int refuse_if(struct verb_call *call, const char *sql, const char *param,
     if (status == ANNAL_ERR_NOTFOUND)
         return 0;
     if (status >= 0)
-        status = annal_sql(call->index, annal_slice_of(sql), &options, count_row, &count, &err);
+        status =
+            annal_index_sql(call->index, annal_slice_of(sql), &options, count_row, &count, &err);
     if (status < 0)
         return fail_error(&err);
     return count > 0 ? fail_refused("%s", why) : 0;
@@ -224,7 +225,7 @@ static int catch_up(struct verb_call *call, const char *session)
     annal_error err = {0};
     const annal_sql_options options = {.session = annal_slice_of(session)};
     annal_status status =
-        annal_sql(call->index, ANNAL_SLICE("SELECT 1"), &options, no_row, NULL, &err);
+        annal_index_sql(call->index, ANNAL_SLICE("SELECT 1"), &options, no_row, NULL, &err);
     return status < 0 ? fail_error(&err) : 0;
 }
 
@@ -466,10 +467,10 @@ int prose_attachments(const struct args *args)
     checking.folder = folder.ptr;
     const annal_sql_options options = {.session = annal_slice_of(call.session)};
     if (exit_status == 0 &&
-        annal_sql(call.index,
-                  ANNAL_SLICE("SELECT path, sha256, bytes FROM prose.attachments "
-                              "WHERE sha256 IS NOT NULL ORDER BY path"),
-                  &options, check_attachment, &checking, &err) < 0)
+        annal_index_sql(call.index,
+                        ANNAL_SLICE("SELECT path, sha256, bytes FROM prose.attachments "
+                                    "WHERE sha256 IS NOT NULL ORDER BY path"),
+                        &options, check_attachment, &checking, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
         exit_status = checking.exit_status;

@@ -9,7 +9,7 @@
 /* Maximum length of a team's id: the id of its session is "team_" and the id. */
 #define TEAM_ID_BYTES_MAX (ANNAL_SESSION_ID_BYTES_MAX - 5)
 
-/* Run a SELECT, and call fn for each row as annal_sql() does. Returns 0 or an exit status. */
+/* Run a SELECT, and call fn for each row as annal_index_sql() does. Returns 0 or an exit status. */
 int verbs_team_rows(struct verb_call *call, const char *sql, const annal_value *params,
                     size_t count, annal_row_fn fn, void *arg);
 

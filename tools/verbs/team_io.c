@@ -353,8 +353,8 @@ int team_export(const struct args *args)
     if (word != NULL)
         param = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(team)};
     const annal_sql_options options = {.params = &param, .param_count = 1};
-    annal_status status = annal_sql(call.index, annal_slice_of(annal__sql_team_export), &options,
-                                    export_row, &export, &err);
+    annal_status status = annal_index_sql(call.index, annal_slice_of(annal__sql_team_export),
+                                          &options, export_row, &export, &err);
     exit_status = status < 0 ? fail_error(&err) : (int)status;
     annal__below_close(&export.below);
     annal__buf_done(&export.path);

@@ -65,9 +65,9 @@ static annal_status register_class(struct verb_call *call, const char *class, an
     bool known = false;
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(class)};
     const annal_sql_options asked = {.params = &param, .param_count = 1};
-    annal_status status =
-        annal_sql(call->index, ANNAL_SLICE("SELECT 1 FROM message_types WHERE lion_class = ?1"),
-                  &asked, note_row, &known, err);
+    annal_status status = annal_index_sql(
+        call->index, ANNAL_SLICE("SELECT 1 FROM message_types WHERE lion_class = ?1"), &asked,
+        note_row, &known, err);
     if (status < 0 || known)
         return status;
     must_json(&data, "{\"lion_class\":?}", annal_slice_of(class));

@@ -26,7 +26,8 @@ int verbs_team_rows(struct verb_call *call, const char *sql, const annal_value *
 {
     annal_error err = {0};
     const annal_sql_options options = {.params = params, .param_count = count};
-    annal_status status = annal_sql(call->index, annal_slice_of(sql), &options, fn, arg, &err);
+    annal_status status =
+        annal_index_sql(call->index, annal_slice_of(sql), &options, fn, arg, &err);
     return status < 0 ? fail_error(&err) : 0;
 }
 
@@ -268,8 +269,9 @@ static int print_messages(struct verb_call *call, const char *team, const annal_
         return verbs_team_rows(call, annal__sql_team_messages, params, 3, print_message, out_count);
     annal_error err = {0};
     const annal_sql_options options = {.params = params, .param_count = 3, .columns = rows_columns};
-    annal_status status = annal_sql(call->index, annal_slice_of(annal__sql_team_messages_json),
-                                    &options, rows_row, &rows, &err);
+    annal_status status =
+        annal_index_sql(call->index, annal_slice_of(annal__sql_team_messages_json), &options,
+                        rows_row, &rows, &err);
     rows_done(&rows);
     return status < 0 ? fail_error(&err) : 0;
 }
@@ -354,7 +356,7 @@ static int print_rows(struct verb_call *call, const char *team, const char *sql)
     const annal_sql_options options = {.params = &param, .param_count = 1, .columns = rows_columns};
     annal_error err = {0};
     annal_status status =
-        annal_sql(call->index, annal_slice_of(sql), &options, rows_row, &rows, &err);
+        annal_index_sql(call->index, annal_slice_of(sql), &options, rows_row, &rows, &err);
     rows_done(&rows);
     return status < 0 ? fail_error(&err) : 0;
 }

@@ -93,7 +93,8 @@ annal_status base_close(struct base *base, annal_error *err)
 {
     pthread_mutex_lock(&all_lock);
     if (base->users > 1) {
-        annal_status synced = base->options.read_only ? ANNAL_OK : annal_sync(base->store, err);
+        annal_status synced =
+            base->options.read_only ? ANNAL_OK : annal_store_sync(base->store, err);
         base->users--;
         pthread_mutex_unlock(&all_lock);
         return synced;

@@ -5,7 +5,7 @@
  * (1) Appends happen in the order in which they were submitted. So two appends to a session whose
  *     promises are pending at the same time get their seqs in that order.
  * (2) What was submitted by the time the thread looks is one batch. It appends those of level sync
- *     at level batch, and then one annal_sync() makes all of them durable.
+ *     at level batch, and then one annal_store_sync() makes all of them durable.
  * (3) annal_writer_sync() of each session reports which of its appends are durable. A promise is
  *     settled only after that.
  * (4) An append with an id may repeat an append whose fate is unknown. If the sync of the
@@ -193,7 +193,7 @@ static void settle(struct appender *appender)
     for (size_t i = appender->settled; i < appender->item_count; i++)
         waiting += appender->items[i].is_waiting;
     annal_error err = {0};
-    annal_status synced = waiting == 0 ? ANNAL_OK : annal_sync(appender->store, &err);
+    annal_status synced = waiting == 0 ? ANNAL_OK : annal_store_sync(appender->store, &err);
     appender->round++;
     for (size_t i = appender->settled; waiting > 0 && i < appender->item_count; i++) {
         struct item *item = &appender->items[i];
@@ -232,7 +232,7 @@ static annal_status sync_now(struct appender *appender, annal_slice session, ann
     settle(appender);
     struct writer *writer = session.len > 0 ? *find_writer(appender, session) : NULL;
     return writer != NULL ? annal_writer_sync(writer->writer, NULL, err)
-                          : annal_sync(appender->store, err);
+                          : annal_store_sync(appender->store, err);
 }
 
 static void run_item(struct appender *appender, struct item *item, bool alone)

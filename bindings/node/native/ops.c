@@ -157,7 +157,7 @@ static int put_session(void *arg, annal_slice session, uint64_t bytes)
 
 static annal_status op_sessions(struct job *job, annal_error *err)
 {
-    return annal_store_sessions(base_store(job->store->base), put_session, &job->table, err);
+    return annal_session_each(base_store(job->store->base), put_session, &job->table, err);
 }
 
 static annal_status op_info(struct job *job, annal_error *err)
@@ -195,7 +195,7 @@ static annal_status op_delete(struct job *job, annal_error *err)
     if (status >= 0)
         status = base_index(job->store->base, &index, err);
     if (status >= 0)
-        status = annal_delete(index, sessions, count, put_note, &job->table, err);
+        status = annal_session_delete(index, sessions, count, put_note, &job->table, err);
     free(sessions);
     return status;
 }
@@ -228,7 +228,7 @@ static void put_finding(void *arg, const annal_finding *finding)
 static annal_status op_verify(struct job *job, annal_error *err)
 {
     annal_verify_result result;
-    return annal_verify_session(base_store(job->store->base), args_slice(&job->args), put_finding,
+    return annal_session_verify(base_store(job->store->base), args_slice(&job->args), put_finding,
                                 &job->table, &result, err);
 }
 
@@ -476,7 +476,7 @@ static annal_status op_sql(struct job *job, annal_error *err)
     if (status >= 0)
         status = base_index(job->store->base, &index, err);
     if (status >= 0)
-        status = annal_sql(index, sql, &options, put_row, &job->table, err);
+        status = annal_index_sql(index, sql, &options, put_row, &job->table, err);
     free(values);
     return status;
 }
@@ -536,8 +536,8 @@ static annal_status op_search(struct job *job, annal_error *err)
         options.order = args_number(args) != 0 ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
         options.places = (uint32_t)args_number(args);
         status = options.places > 0
-                     ? annal_search_sessions(index, &options, put_found, &job->table, NULL, err)
-                     : annal_search(index, &options, put_hit, &job->table, NULL, err);
+                     ? annal_search_session_each(index, &options, put_found, &job->table, NULL, err)
+                     : annal_search_each(index, &options, put_hit, &job->table, NULL, err);
     }
     for (size_t i = 0; i < 3; i++)
         free(lists[i]);
@@ -767,7 +767,7 @@ static annal_status op_packs(struct job *job, annal_error *err)
 {
     annal_index *index = NULL;
     annal_status status = base_index(job->store->base, &index, err);
-    return status < 0 ? status : annal_index_packs(index, put_pack, &job->table, err);
+    return status < 0 ? status : annal_pack_each(index, put_pack, &job->table, err);
 }
 
 /* Two arguments: the pack, and where its database is; off without a third one that is 1. */

@@ -69,7 +69,7 @@ typedef struct libannal_table {
 libannal_table *libannal_table_new(void);
 void libannal_table_free(libannal_table *table);
 
-/* Callbacks for annal_sql() and annal_state_sql() whose arg is a table. */
+/* Callbacks for annal_index_sql() and annal_state_sql() whose arg is a table. */
 int libannal_table_columns(void *table, const annal_row *row);
 int libannal_table_row(void *table, const annal_row *row);
 

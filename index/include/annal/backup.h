@@ -50,10 +50,11 @@ typedef struct annal_backup_result {
  *                     copied: begin again
  * ANNAL_ERR_FULL      the disk of the backup has no room
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup(annal_index *index, const char *directory,
-                                                     const annal_backup_options *options,
-                                                     annal_backup_result *out_result,
-                                                     annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_create(annal_index *index,
+                                                            const char *directory,
+                                                            const annal_backup_options *options,
+                                                            annal_backup_result *out_result,
+                                                            annal_error *err);
 
 /*
  * Read a whole backup and compare it with its manifest. Any thread.
@@ -76,10 +77,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_check(const char *directory
  * ANNAL_ERR_CONFLICT  path exists
  * ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT   as for annal_backup_check(); path does not exist then
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_restore(const char *directory, const char *path,
-                                                      const annal_backup_options *options,
-                                                      annal_backup_result *out_result,
-                                                      annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_backup_restore(const char *directory,
+                                                             const char *path,
+                                                             const annal_backup_options *options,
+                                                             annal_backup_result *out_result,
+                                                             annal_error *err);
 
 #ifdef __cplusplus
 }

@@ -217,10 +217,10 @@ typedef int (*annal_index_finding_fn)(void *arg, const annal_index_finding *find
  * sessions.db, by session and offset; then the findings in each database of packs; then the
  * findings without a session. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
-                                                             annal_slice session,
-                                                             annal_index_finding_fn fn, void *arg,
-                                                             annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_finding_each(annal_index *index,
+                                                                 annal_slice session,
+                                                                 annal_index_finding_fn fn,
+                                                                 void *arg, annal_error *err);
 
 /* ---- The databases as files: sessions.db and the databases of packs ---- */
 

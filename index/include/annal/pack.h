@@ -39,11 +39,11 @@ ANNAL_API void annal_pack_free(annal_pack *pack);
  * Packs that are built in are switched on and off by name, in STORE/packs/enabled; core always
  * runs. A user's pack is switched on while its file is in STORE/packs/ (NAME.sql). An open index
  * notices both, and fills the tables when it next catches up. The store's
- * log and annal_index_packs() report a pack with an error, which is not run.
+ * log and annal_pack_each() report a pack with an error, which is not run.
  *
- * The tables of packs are in databases of their own beside sessions.db. annal_sql() knows each
- * database by its stem (state.db: "state"), and finds its tables also without the stem if no other
- * database has a table of that name.
+ * The tables of packs are in databases of their own beside sessions.db. annal_index_sql() knows
+ * each database by its stem (state.db: "state"), and finds its tables also without the stem if no
+ * other database has a table of that name.
  */
 
 /*
@@ -92,8 +92,8 @@ typedef int (*annal_pack_info_fn)(void *arg, const annal_pack_info *info);
 
 /* Report every pack of the store, core first, without catching up. Reads the end of each journal.
  * Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn,
-                                                          void *arg, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_each(annal_index *index, annal_pack_info_fn fn,
+                                                        void *arg, annal_error *err);
 
 typedef struct annal_pack_finding {
     const char *pack;
@@ -116,9 +116,9 @@ typedef int (*annal_pack_finding_fn)(void *arg, const annal_pack_finding *findin
  * could not accept, and events that were appended past their guard are findings. Nothing is caught
  * up, and databases that do not exist are not created. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_verify(annal_index *index,
-                                                           annal_pack_finding_fn fn, void *arg,
-                                                           annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_verify(annal_index *index,
+                                                          annal_pack_finding_fn fn, void *arg,
+                                                          annal_error *err);
 
 /*
  * Rebuild the tables of a pack from the journals. After an interruption the next catch-up continues
@@ -209,7 +209,7 @@ typedef int (*annal_write_fn)(void *arg, const char *bytes, size_t len);
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_json(annal_state *state, annal_write_fn fn,
                                                          void *arg, annal_error *err);
 
-/* Run one SELECT over the state, like annal_sql(), but without the table events and without
+/* Run one SELECT over the state, like annal_index_sql(), but without the table events and without
  * catching up. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_sql(annal_state *state, annal_slice sql,
                                                         const annal_sql_options *options,
@@ -269,20 +269,21 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
 
 /*
  * Remove old sessions from the tables, each by an event session.pruned in its journal. The journal
- * stays; annal_delete() deletes it. Only sessions that began with session.created are removed. With
- * the pack lionagi, sessions are old according to updated_at; a session's branches are removed, and
- * those of its messages that no progression contains; its progressions stay, unless
- * orphan_progressions is set. Without the pack, sessions are old according to last_activity_at. fn
- * is called for each old session; last, with kept set, for old sessions to which messages of a team
- * refer, because these sessions stay. Any thread.
+ * stays; annal_session_delete() deletes it. Only sessions that began with session.created are
+ * removed. With the pack lionagi, sessions are old according to updated_at; a session's branches
+ * are removed, and those of its messages that no progression contains; its progressions stay,
+ * unless orphan_progressions is set. Without the pack, sessions are old according to
+ * last_activity_at. fn is called for each old session; last, with kept set, for old sessions to
+ * which messages of a team refer, because these sessions stay. Any thread.
  *
  * ANNAL_ERR_BUSY  the tables of packs could not be filled in time; with delete_journals, also: any
  *                 table is not up to date, or the tables of pack lionagi cannot be read. Nothing
  *                 was pruned
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_prune(annal_index *index,
-                                                    const annal_prune_options *options,
-                                                    annal_prune_fn fn, void *arg, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_prune(annal_index *index,
+                                                            const annal_prune_options *options,
+                                                            annal_prune_fn fn, void *arg,
+                                                            annal_error *err);
 
 #ifdef __cplusplus
 }

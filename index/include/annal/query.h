@@ -166,11 +166,11 @@ typedef int (*annal_group_fn)(void *arg, annal_slice key, uint64_t events);
  * agents, filter->where must be empty, otherwise the result is ANNAL_ERR_INVALID. out_lag may be
  * NULL. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_groups(annal_index *index,
-                                                           const annal_filter *filter,
-                                                           annal_group_by by, annal_group_fn fn,
-                                                           void *arg, annal_lag *out_lag,
-                                                           annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_group_each(annal_index *index,
+                                                               const annal_filter *filter,
+                                                               annal_group_by by, annal_group_fn fn,
+                                                               void *arg, annal_lag *out_lag,
+                                                               annal_error *err);
 
 /* ---- SQL ---- */
 
@@ -239,9 +239,10 @@ typedef struct annal_sql_options {
  * ANNAL_ERR_BUSY  another program keeps sessions.db locked; or, without out_lag, the tables of
  *                 packs could not be filled in time: the message says how far they are
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_sql(annal_index *index, annal_slice sql,
-                                                  const annal_sql_options *options, annal_row_fn fn,
-                                                  void *arg, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_sql(annal_index *index, annal_slice sql,
+                                                        const annal_sql_options *options,
+                                                        annal_row_fn fn, void *arg,
+                                                        annal_error *err);
 
 #ifdef __cplusplus
 }

@@ -63,13 +63,13 @@ typedef struct annal_search_options {
     /* limits of the catch-up; default: no time limit, and no calls of progress */
     const annal_catch_up_options *catch_up;
     annal_limits limits; /* limits of the search; default: none */
-    /* For annal_search_sessions() only: the largest number of places of a session, default 3; and
-     * sessions that weigh a little more, such as those of the same project. */
+    /* For annal_search_session_each() only: the largest number of places of a session, default 3;
+     * and sessions that weigh a little more, such as those of the same project. */
     uint32_t places;
     const annal_slice *preferred;
     size_t preferred_count;
-    /* For annal_search_sessions() only: a vector that means the same as the search, computed by the
-     * caller with the model whose embeddings were stored. words may then be empty. */
+    /* For annal_search_session_each() only: a vector that means the same as the search, computed by
+     * the caller with the model whose embeddings were stored. words may then be empty. */
     annal_slice vector_model;
     const float *vector;
     size_t vector_count;
@@ -100,10 +100,10 @@ typedef int (*annal_search_fn)(void *arg, const annal_search_hit *hit);
  * ANNAL_ERR_SQL          options->expression is not an expression
  * ANNAL_ERR_UNSUPPORTED  search is switched off in this store
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_search(annal_index *index,
-                                                     const annal_search_options *options,
-                                                     annal_search_fn fn, void *arg,
-                                                     annal_lag *out_lag, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_each(annal_index *index,
+                                                          const annal_search_options *options,
+                                                          annal_search_fn fn, void *arg,
+                                                          annal_lag *out_lag, annal_error *err);
 
 /* A session that was found. Slices are valid until the callback returns. */
 typedef struct annal_search_session {
@@ -135,12 +135,11 @@ typedef int (*annal_search_session_fn)(void *arg, const annal_search_session *fo
  * options->expression and order are not used. The time does not grow with the store beyond a limit:
  * of a word that occurs very often, the events that were indexed last count.
  *
- * Otherwise like annal_search(), except that an event need not contain all words.
+ * Otherwise like annal_search_each(), except that an event need not contain all words.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_sessions(annal_index *index,
-                                                              const annal_search_options *options,
-                                                              annal_search_session_fn fn, void *arg,
-                                                              annal_lag *out_lag, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_session_each(
+    annal_index *index, const annal_search_options *options, annal_search_session_fn fn, void *arg,
+    annal_lag *out_lag, annal_error *err);
 
 /* ---- Embeddings ---- */
 
@@ -172,7 +171,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_embedding_put(annal_store *store, 
  * Switch search on or off for the store, until it is switched again. Switching it off removes
  * search.db; switching it on creates no file yet. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_switch(annal_index *index, bool on,
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_enable(annal_index *index, bool on,
                                                             annal_error *err);
 
 /* Rebuild search.db from the journals. Afterwards it contains no words of deleted sessions. */

@@ -110,8 +110,8 @@ static annal_status look(struct stale *stale, annal_error *err)
     if (status == ANNAL_OK)
         status = need_pack(stale->index, "teams", err);
     if (status == ANNAL_OK)
-        status = annal_sql(stale->index, annal_slice_of(annal__sql_quiet), &options, keep_quiet,
-                           stale, err);
+        status = annal_index_sql(stale->index, annal_slice_of(annal__sql_quiet), &options,
+                                 keep_quiet, stale, err);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "list stale sessions: out of memory");
     return status;

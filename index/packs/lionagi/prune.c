@@ -69,7 +69,7 @@ static annal_status ask(struct prune *prune, annal_slice sql, annal_sql_options 
 {
     annal_lag lag = {0};
     options.out_lag = prune->options->delete_journals ? &lag : NULL;
-    annal_status status = annal_sql(prune->index, sql, &options, fn, prune, err);
+    annal_status status = annal_index_sql(prune->index, sql, &options, fn, prune, err);
     return status < 0 || lag.bytes == 0
                ? status
                : annal__fail(err, ANNAL_ERR_BUSY,
@@ -92,7 +92,7 @@ static annal_status check_state(struct prune *prune, annal_error *err)
 {
     if (!prune->options->delete_journals)
         return ANNAL_OK;
-    annal_status status = annal_index_packs(prune->index, note_state, prune, err);
+    annal_status status = annal_pack_each(prune->index, note_state, prune, err);
     if (prune->unasked.status < 0 && err != NULL)
         *err = prune->unasked;
     return status;
@@ -254,8 +254,8 @@ static annal_status prune_one(struct prune *prune, const char *words[WORDS], ann
     return (annal_status)fn(arg, &pruned);
 }
 
-annal_status annal_prune(annal_index *index, const annal_prune_options *options, annal_prune_fn fn,
-                         void *arg, annal_error *err)
+annal_status annal_session_prune(annal_index *index, const annal_prune_options *options,
+                                 annal_prune_fn fn, void *arg, annal_error *err)
 {
     struct prune prune = {.index = index, .options = options};
     annal_time_format(options->before_us, prune.cutoff);

@@ -36,7 +36,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
                                                           annal_error *err);
 
 /* Free the writer. Its events stay. This does not wait until events of level batch are durable:
- * annal_writer_sync() and annal_sync() do. */
+ * annal_writer_sync() and annal_store_sync() do. */
 ANNAL_API void annal_writer_close(annal_writer *writer);
 
 typedef enum annal_expect {
@@ -77,7 +77,7 @@ typedef struct annal_append_options {
  *
  * At level batch the call returns before the events are written. If they are refused after that,
  * the next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the
- * first refused seq; this is reported once. annal_sync() reports it, too. annal_writer_sync()
+ * first refused seq; this is reported once. annal_store_sync() reports it, too. annal_writer_sync()
  * reports the result for each event; the next append does not report it again.
  *
  * Exactly once: a draft whose id is already in the session with the same type, data and cause is
@@ -88,10 +88,10 @@ typedef struct annal_append_options {
  * each other, or none of them.
  *
  * Level os writes no log: if a process is killed during such an append of several events, or if the
- * power fails before annal_sync(), the first of them may be in the journal, each complete. Then the
- * same append returns ANNAL_ERR_CONFLICT, because of its ids or its expected_seq; read the end of
- * the session to see which events it has. Events that must not be split should be appended one at a
- * time, or at another level.
+ * power fails before annal_store_sync(), the first of them may be in the journal, each complete.
+ * Then the same append returns ANNAL_ERR_CONFLICT, because of its ids or its expected_seq; read the
+ * end of the session to see which events it has. Events that must not be split should be appended
+ * one at a time, or at another level.
  *
  * Data may be JSON or msgpack, whatever the journal's format; it is kept byte for byte if it is in
  * that format, else as the same value (docs/format.md describes the conversion). Two data are the
@@ -198,7 +198,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
 /*
  * Read the next event, and check its hash. Its data is JSON, whatever the format of the journal, if
  * Annal wrote the event. Another program can write data that is not JSON with a right hash:
- * annal_verify_session() and the index report such an event as damaged, and the commands omit it; a
+ * annal_session_verify() and the index report such an event as damaged, and the commands omit it; a
  * cursor returns it unchanged, because checking data would cost twice as much as reading it.
  * Msgpack that JSON cannot express is reported as damage here, too. The slices of the event are
  * valid until the next call on this cursor.
@@ -302,10 +302,9 @@ typedef int (*annal_lineage_fn)(void *arg, const annal_lineage_part *part);
  * ANNAL_ERR_CORRUPT   the journal of an ancestor is missing, or the pointers form a circle
  * ANNAL_ERR_LIMIT     it has more than ANNAL_ANCESTORS_MAX ancestors
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store,
-                                                              annal_slice session,
-                                                              annal_lineage_fn fn, void *arg,
-                                                              annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_lineage_each(annal_store *store, annal_slice session,
+                                                           annal_lineage_fn fn, void *arg,
+                                                           annal_error *err);
 
 /* ---- Converting ---- */
 
@@ -375,7 +374,7 @@ typedef struct annal_verify_result {
  * bounded by the largest event. fn may be NULL. Damage is not a failure of this function: look at
  * findings. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_verify(annal_store *store,
                                                              annal_slice session,
                                                              annal_finding_fn fn, void *arg,
                                                              annal_verify_result *out_result,

@@ -77,9 +77,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_get(annal_store *store, anna
                                                         annal_lease *out_lease, annal_error *err);
 
 /* Call fn for each session with a lease, in no order. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_sessions(annal_store *store,
-                                                             annal_session_fn fn, void *arg,
-                                                             annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_each(annal_store *store, annal_session_fn fn,
+                                                         void *arg, annal_error *err);
 
 #ifdef __cplusplus
 }

@@ -24,13 +24,13 @@ typedef enum annal_level {
     /* the level of the append, or else of the writer, or else of the store; otherwise sync */
     ANNAL_LEVEL_DEFAULT = 0,
     ANNAL_LEVEL_SYNC = 1, /* after the events are durable: they survive a power cut */
-    /* at once; the events are durable within batch_ms, or when annal_sync() returns */
+    /* at once; the events are durable within batch_ms, or when annal_store_sync() returns */
     ANNAL_LEVEL_BATCH = 2,
     /*
      * after the events are in the page cache: they survive the end of the process. After a power
      * cut, only the events before the first lost event remain. For much data in few sessions: it is
-     * written once, and annal_sync() makes it durable. For many sessions batch is faster, because
-     * at level os each new journal costs a sync
+     * written once, and annal_store_sync() makes it durable. For many sessions batch is faster,
+     * because at level os each new journal costs a sync
      */
     ANNAL_LEVEL_OS = 3
 } annal_level;
@@ -39,7 +39,7 @@ typedef struct annal_store_options {
     /* create the store's directory and its content if they are missing; its parent must exist */
     bool create;
     bool read_only;      /* never write; other processes recover the store */
-    bool no_keeper;      /* start no permanent thread; call annal_keep() repeatedly instead */
+    bool no_keeper;      /* start no permanent thread; call annal_store_keep() repeatedly instead */
     annal_level level;   /* default: sync */
     annal_format format; /* format of new journals; default: JSON lines */
     uint32_t batch_ms;   /* time in ms until an append of level batch is durable; default: 10 */
@@ -108,13 +108,14 @@ ANNAL_API const char *annal_store_path(const annal_store *store);
  * ANNAL_ERR_IO  some events could not be written durably. Events of level batch that were refused
  *               after their append returned are reported once
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sync(annal_store *store, annal_error *err);
 
 /* Do one round of the keeper's work, for a store opened with no_keeper. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_keep(annal_store *store, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_keep(annal_store *store, annal_error *err);
 
 /* Sync all journals that this store object wrote, and empty its commit log. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_checkpoint(annal_store *store,
+                                                               annal_error *err);
 
 /* ---- Sessions ---- */
 
@@ -167,9 +168,8 @@ typedef int (*annal_session_fn)(void *arg, annal_slice session, uint64_t journal
  * the first call, half of them on another thread. No journal is opened, so files that were copied
  * or renamed are included; 'annal doctor' lists these. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
-                                                             annal_session_fn fn, void *arg,
-                                                             annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_each(annal_store *store, annal_session_fn fn,
+                                                           void *arg, annal_error *err);
 
 #ifdef __cplusplus
 }

@@ -2,8 +2,8 @@
 /*
  * Reducers: fold the events of a session into a state of your program, in C, with saved copies.
  *
- * A reducer is a name and a set of functions. annal_reduce() folds a session's events up to a
- * moment with these functions and returns the resulting state. It begins with the newest saved
+ * A reducer is a name and a set of functions. annal_replay_reduce() folds a session's events up to
+ * a moment with these functions and returns the resulting state. It begins with the newest saved
  * copy, and saves further copies on the way, so that the next call folds only few events.
  * docs/reducers.md has a complete program.
  */
@@ -21,9 +21,9 @@ extern "C" {
 /*
  * The functions of a reducer. Their results must depend only on the events: not on the clock, on
  * random numbers or on other data; then a state is the same with and without saved copies. A
- * function that fails returns a status below 0, and may write a message to err; annal_reduce()
- * returns that failure. annal_reduce() calls the functions one at a time, in the thread of its
- * caller.
+ * function that fails returns a status below 0, and may write a message to err;
+ * annal_replay_reduce() returns that failure. annal_replay_reduce() calls the functions one at a
+ * time, in the thread of its caller.
  */
 typedef struct annal_reducer {
     const char *name; /* name under which copies are saved: 1 to 64 bytes of [A-Za-z0-9._-] */
@@ -72,11 +72,10 @@ typedef struct annal_reduce_options {
  * ANNAL_ERR_INVALID   the name of the reducer is invalid, or init or apply is missing
  * another status      the status of a function of the reducer that failed
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_reduce(annal_index *index, annal_slice session,
-                                                     const annal_reducer *reducer, annal_moment at,
-                                                     const annal_reduce_options *options,
-                                                     void **out_state, annal_replay_info *out_info,
-                                                     annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status
+annal_replay_reduce(annal_index *index, annal_slice session, const annal_reducer *reducer,
+                    annal_moment at, const annal_reduce_options *options, void **out_state,
+                    annal_replay_info *out_info, annal_error *err);
 
 #ifdef __cplusplus
 }

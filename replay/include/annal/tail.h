@@ -158,9 +158,10 @@ typedef int (*annal_tail_position_fn)(void *arg, const annal_tail_position *posi
 
 /* Call fn for each session of a cursor. ANNAL_ERR_NOTFOUND: no cursor has that name.
  * ANNAL_ERR_CORRUPT: its file is damaged. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursor_show(annal_store *store, annal_slice name,
-                                                               annal_tail_position_fn fn, void *arg,
-                                                               annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_position_each(annal_store *store,
+                                                                 annal_slice name,
+                                                                 annal_tail_position_fn fn,
+                                                                 void *arg, annal_error *err);
 
 typedef struct annal_tail_cursor {
     annal_slice name;
@@ -175,9 +176,9 @@ typedef struct annal_tail_cursor {
 typedef int (*annal_tail_cursor_fn)(void *arg, const annal_tail_cursor *cursor);
 
 /* Call fn for each named cursor of the store, in order of name. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursors(annal_store *store,
-                                                           annal_tail_cursor_fn fn, void *arg,
-                                                           annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_cursor_each(annal_store *store,
+                                                               annal_tail_cursor_fn fn, void *arg,
+                                                               annal_error *err);
 
 /* Delete a named cursor. ANNAL_ERR_NOTFOUND: no cursor has that name. ANNAL_ERR_BUSY: a tail uses
  * it. Any thread. */

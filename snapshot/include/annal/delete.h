@@ -63,10 +63,10 @@ typedef void (*annal_delete_fn)(void *arg, const annal_delete_note *note);
  * ANNAL_ERR_BUSY      another process owns the session, or is deleting or converting another
  *                     session, and did not finish in the store's wait_ms
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_delete(annal_index *index,
-                                                     const annal_slice *sessions, size_t count,
-                                                     annal_delete_fn fn, void *arg,
-                                                     annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_index *index,
+                                                             const annal_slice *sessions,
+                                                             size_t count, annal_delete_fn fn,
+                                                             void *arg, annal_error *err);
 
 #ifdef __cplusplus
 }

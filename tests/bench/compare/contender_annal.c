@@ -2,7 +2,7 @@
 /*
  * Annal. "annal" as its command runs it: index and snapshots follow in the background;
  * "annal-journals" the journals alone. One event is appended at level sync. Of many events, each
- * stretch of one session is an append at level batch, and one annal_sync() makes all of them
+ * stretch of one session is an append at level batch, and one annal_store_sync() makes all of them
  * durable.
  */
 #include "snapshot/sys/snapshot.h"
@@ -139,7 +139,7 @@ static void annal_append(void *arg, const struct bench_event *events, size_t cou
     }
     for (size_t i = 0; i < count;)
         i += append_stretch(writers, events + i, count - i, ANNAL_LEVEL_BATCH);
-    check(annal_sync(writers->store->store, &err), &err);
+    check(annal_store_sync(writers->store->store, &err), &err);
 }
 
 static void annal_settle(void *handle)

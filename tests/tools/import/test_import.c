@@ -423,8 +423,8 @@ static void grow(const char *kind, const char *log, const char *name, const char
         import_prefix(grown, kind, tmpdir_path(&folder, name), bytes, k);
     import_prefix(grown, kind, tmpdir_path(&folder, name), bytes, len);
     import_prefix(whole, kind, tmpdir_path(&folder, name), bytes, len);
-    ck_assert_int_eq(annal_store_sessions(grown, count_session, &count_grown, NULL), ANNAL_OK);
-    ck_assert_int_eq(annal_store_sessions(whole, count_session, &count_whole, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal_session_each(grown, count_session, &count_grown, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal_session_each(whole, count_session, &count_whole, NULL), ANNAL_OK);
     ck_assert_int_eq(count_grown, count_whole);
     for (; *sessions != NULL; sessions++)
         assert_same_events(grown, whole, *sessions);

@@ -450,7 +450,7 @@ class Session:
         found: Collector[Damage] = Collector(self._damage)
         out, err = ffi.new("annal_verify_result *"), new_error()
         with self.store._gate:
-            status = lib.annal_verify_session(
+            status = lib.annal_session_verify(
                 self.store._pointer, self._slice.value, lib.libannal_on_finding, found.handle, out, err
             )
         return found.done(status, err)

@@ -106,7 +106,7 @@ class _Params:
 def run_sql(
     call: Callable[..., int], sql: str, params: Sequence[object], session: str = ""
 ) -> Rows:
-    """Run a SELECT through `call`, which is annal_sql() or annal_state_sql() without its first argument."""
+    """Run a SELECT through `call`, which is annal_index_sql() or annal_state_sql() without its first argument."""
     values, name = _Params(params), Slice(session)
     options = ffi.new(
         "annal_sql_options *",

@@ -273,7 +273,7 @@ class Store:
         found: Collector[str] = Collector(lambda session, _bytes: text(session))
         err = new_error()
         with self._gate:
-            status = lib.annal_store_sessions(self._pointer, lib.libannal_on_session, found.handle, err)
+            status = lib.annal_session_each(self._pointer, lib.libannal_on_session, found.handle, err)
         return found.done(status, err)
 
     def __iter__(self) -> Iterator[Session]:
@@ -291,7 +291,7 @@ class Store:
         notes: Collector[str] = Collector(_read_note)
         names, err = Slices(sessions), new_error()
         with self._gate:
-            status = lib.annal_delete(
+            status = lib.annal_session_delete(
                 self._indexed(), names.array, names.count, lib.libannal_on_delete, notes.handle, err
             )
         return [note for note in notes.done(status, err) if note]
@@ -302,7 +302,7 @@ class Store:
         """Return when every append of this object that has returned is durable, whatever its level."""
         err = new_error()
         with self._gate:
-            check(lib.annal_sync(self._pointer, err), err)
+            check(lib.annal_store_sync(self._pointer, err), err)
 
     # ---- Queries ----
 
@@ -372,7 +372,7 @@ class Store:
         """
         with self._gate:
             index = self._indexed()
-            return run_sql(lambda *rest: lib.annal_sql(index, *rest), sql, params, session)
+            return run_sql(lambda *rest: lib.annal_index_sql(index, *rest), sql, params, session)
 
     def search(
         self,
@@ -395,7 +395,7 @@ class Store:
         nothing to search for. To find the right session, use `find()`.
         """
         return self._search(
-            (lib.annal_search, lib.libannal_on_hit, _read_hit),
+            (lib.annal_search_each, lib.libannal_on_hit, _read_hit),
             (words, sessions, types),
             expression=expression,
             role=role,
@@ -431,7 +431,7 @@ class Store:
         [('s1', 'migration in 1 event, tables in 1; 2 of 2 in event 1')]
         """
         return self._search(
-            (lib.annal_search_sessions, lib.libannal_on_found, _read_found),
+            (lib.annal_search_session_each, lib.libannal_on_found, _read_found),
             (words, sessions, types),
             role=role,
             tool=tool,
@@ -507,7 +507,7 @@ class Store:
         found: Collector[Pack] = Collector(_read_pack)
         err = new_error()
         with self._gate:
-            status = lib.annal_index_packs(self._indexed(), lib.libannal_on_pack, found.handle, err)
+            status = lib.annal_pack_each(self._indexed(), lib.libannal_on_pack, found.handle, err)
         return found.done(status, err)
 
     def enable_pack(self, name: str, at: str | os.PathLike[str] | None = None) -> None:

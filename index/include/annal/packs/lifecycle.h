@@ -57,7 +57,7 @@ typedef struct annal_stale_options {
  * fn and options may be NULL. Any thread; no lock is held while fn runs.
  *
  * ANNAL_ERR_NOTFOUND  packs lionagi and teams are not both enabled in this store
- * and the statuses of annal_sql() and annal_pack_append(), except ANNAL_ERR_REFUSED.
+ * and the statuses of annal_index_sql() and annal_pack_append(), except ANNAL_ERR_REFUSED.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_transition_stale(annal_index *index,
                                                                const annal_stale_options *options,
