@@ -72,7 +72,7 @@ def lines_of(path, mark):
         lines.pop()
     if mark:
         return [mark + line for line in lines]
-    return ["\\" + line if re.match(r"[$>] |[#\\]|[!=]+ |\.\.\.$|\[\d+\]$", line) else line for line in lines]
+    return ["\\" + line if re.match(r"[$<>] |[<>]$|[#\\]|[!=]+ |\.\.\.$|\[\d+\]$", line) else line for line in lines]
 
 
 def matcher(line):
@@ -80,11 +80,13 @@ def matcher(line):
 
 
 def matches(wanted, got):
-    """Whether lines fit; `...` fits any number of lines."""
+    """Whether lines fit; `...` fits any number of lines of stdout, and no other output: an error or a status is named."""
     reach = {0}
     for line in wanted:
         if line == "...":
-            reach = set(range(min(reach), len(got) + 1))
+            for at, new in enumerate(got):
+                if at in reach and not re.match(r"! |\[\d+\]$", new):
+                    reach.add(at + 1)
         else:
             fits = matcher(line).fullmatch
             reach = {at + 1 for at in reach if at < len(got) and fits(got[at])}
