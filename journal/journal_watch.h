@@ -4,7 +4,7 @@
  * journal need not look at all of them again.
  *
  * (1) The kernel reports each change of a file in events/ by any program of this machine before the
- *     system call that makes the change returns. So a reader that asks after an append is told of
+ *     system call that makes the change returns. So a reader that asks after an append learns of
  *     it.
  * (2) The sessions of the last JOURNAL_WATCH_MAX changed journals are kept. A reader that has not
  *     asked for longer, or from which the kernel lost a change, looks at all journals.

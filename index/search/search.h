@@ -26,7 +26,7 @@ struct search {
     sqlite3_stmt *add_text, *add_call, *get_tool;
     sqlite3_stmt *drop_texts, *drop_documents, *drop_session, *drop_calls;
     sqlite3_stmt *add_vector, *drop_vectors;
-    /* the session whose events are added: its number, or 0, and what its row does not say yet */
+    /* the session whose events are added: its number, or 0, and what its row lacks until flush() */
     struct {
         int64_t number, documents, last_us;
     } current;

@@ -376,7 +376,7 @@ static int end_of_ascii(const char *text, int len, int at)
 }
 
 /* Add letters and digits of ASCII from `at` on, up to `end`. Returns the offset of the first
- * character that is none. */
+ * other character. */
 static int put_ascii_letters(struct tokenizer *tokenizer, const char *text, int len, int at,
                              int end)
 {

@@ -4,7 +4,7 @@
  *
  * Run run.py with these arguments and, for each `annal` that its shells start (annal.c), the
  * command in a child of this process: under sanitizers a program takes long to start, and test
- * files start thousands.
+ * files start it thousands of times.
  */
 #include "tests/commands/request.h"
 #include "tools/cli/command.h"

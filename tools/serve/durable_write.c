@@ -232,7 +232,8 @@ static void add_bytes(struct change *change, annal_slice bytes, struct buf *out)
     add_members(change, DURABLE_BYTES, out, good);
 }
 
-/* Add the messages of the body, and stream.appended, if there is something to say. */
+/* Add the messages of the body, and stream.appended if the request has a producer or a sequence or
+ * closes the stream. */
 static void add_body(struct change *change, const char *type, bool may_be_empty)
 {
     const struct wish *wish = &change->wish;
@@ -276,8 +277,8 @@ static annal_status put(struct change *change)
     return status;
 }
 
-/* Wait until the appended events are durable, without the lock of the state. What a repeated
- * request is about may be on its way, too: then the change has no writer. */
+/* Wait until the appended events are durable, without the lock of the state. A change
+ * without a writer repeats a request whose events may not be durable yet. */
 static void finish(struct change *change)
 {
     annal_status status = change->writer != NULL

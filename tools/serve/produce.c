@@ -47,7 +47,7 @@ static void fill(void *arg)
     struct flow *flow = production->flow;
     struct buf out = {0};
     annal_status status = ANNAL_END;
-    /* a client that has not received the bytes before asks for more when it has */
+    /* a client that has not received the earlier bytes asks for more after it received them */
     if (!http_flow_is_gone(flow))
         status = http_flow_is_full(flow)
                      ? ANNAL_OK

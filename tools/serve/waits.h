@@ -10,7 +10,7 @@
 
 struct waits;
 
-/* A member of what waits. Set fn and arg before the first use, until_us before each. */
+/* A member of the struct that waits. Set fn and arg before the first use, until_us before each. */
 struct wait {
     /* Called in the thread of the waits. over: it is not possible to wait any more, because the
      * server ends. */

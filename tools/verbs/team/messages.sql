@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- For people: the messages of team ?1, or of them those whose ids the array ?2 contains; ?3: with their whole content.
+-- For people: the messages of team ?1, or only those whose ids the array ?2 contains; ?3: with their whole content.
 SELECT id, strftime('%Y-%m-%d %H:%M:%S', created_at, 'unixepoch'), sender, recipient,
  read_by, CASE WHEN ?3 THEN content ELSE COALESCE(summary,
   CASE WHEN length(content) > 200 THEN substr(content, 1, 200) || '…' ELSE content END)
