@@ -8,8 +8,8 @@
  *     it.
  * (2) The sessions of the last JOURNAL_WATCH_MAX changed journals are kept. A reader that has not
  *     asked for longer, or from which the kernel lost a change, looks at all journals.
- * (3) Nothing is watched before the first question, nor where the kernel cannot report every change
- *     (io.watch). Then every reader looks at all journals.
+ * (3) Nothing is watched before the first question, nor where it is not known that the kernel
+ *     reports every change (io.watch). Then every reader looks at all journals.
  */
 #ifndef JOURNAL_JOURNAL_WATCH_H
 #define JOURNAL_JOURNAL_WATCH_H

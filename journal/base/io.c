@@ -284,11 +284,50 @@ static int sys_futimens(void *arg, int fd, const struct timespec times[2])
     return futimens(fd, times);
 }
 
+struct filesystem {
+    uint64_t type; /* f_type of statfs(2), as in linux/magic.h */
+    const char *name;
+};
+
+/* those that several machines may share */
+static const struct filesystem shared[] = {{0x6969, "NFS"},
+                                           {0x517b, "SMB"},
+                                           {0xff534d42, "CIFS"},
+                                           {0xfe534d42, "SMB2"},
+                                           {0x564c, "NCP"},
+                                           {0x73757245, "Coda"},
+                                           {0x5346414f, "AFS"},
+                                           {0x00c36400, "Ceph"},
+                                           {0x0bd00bd0, "Lustre"},
+                                           {0x01021997, "9P"},
+                                           {0x65735546, "FUSE"},
+                                           {0x47504653, "GPFS"},
+                                           {0, NULL}};
+
+/* those that only programs of this machine change: inotify reports every change */
+static const struct filesystem local[] = {
+    {0xef53, "ext4"},    {0x58465342, "XFS"},  {0x9123683e, "Btrfs"},    {0x01021994, "tmpfs"},
+    {0x2fc12fc1, "ZFS"}, {0xf2f52010, "F2FS"}, {0x794c7630, "overlay"},  {0x858458f6, "ramfs"},
+    {0x3153464a, "JFS"}, {0x3434, "NILFS2"},   {0xca451a4e, "bcachefs"}, {0, NULL},
+};
+
+static const char *filesystem_name(const struct filesystem *of, uint64_t type)
+{
+    while (of->name != NULL && of->type != (uint32_t)type)
+        of++;
+    return of->name;
+}
+
+const char *annal__io_shared_filesystem(uint64_t fs_type)
+{
+    return filesystem_name(shared, fs_type);
+}
+
 static int sys_watch(void *arg, const char *path)
 {
     (void)arg;
     struct statfs fs;
-    if (statfs(path, &fs) < 0 || annal__io_shared_filesystem((uint32_t)fs.f_type) != NULL)
+    if (statfs(path, &fs) < 0 || filesystem_name(local, (uint64_t)fs.f_type) == NULL)
         return -1;
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0)
@@ -329,25 +368,6 @@ static int sys_flock(void *arg, int fd, int operation)
         result = flock(fd, operation);
     } while (result < 0 && errno == EINTR);
     return result;
-}
-
-struct filesystem {
-    uint64_t type; /* f_type of statfs(2), as in linux/magic.h */
-    const char *name;
-};
-
-static const struct filesystem filesystems[] = {
-    {0x6969, "NFS"},        {0x517b, "SMB"},      {0xff534d42, "CIFS"}, {0xfe534d42, "SMB2"},
-    {0x564c, "NCP"},        {0x73757245, "Coda"}, {0x5346414f, "AFS"},  {0x00c36400, "Ceph"},
-    {0x0bd00bd0, "Lustre"}, {0x01021997, "9P"},   {0x65735546, "FUSE"}, {0x47504653, "GPFS"},
-};
-
-const char *annal__io_shared_filesystem(uint64_t fs_type)
-{
-    for (size_t i = 0; i < sizeof filesystems / sizeof *filesystems; i++)
-        if (filesystems[i].type == (uint32_t)fs_type)
-            return filesystems[i].name;
-    return NULL;
 }
 
 static int sys_space(void *arg, int fd, struct io_space *out)

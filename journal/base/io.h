@@ -81,8 +81,9 @@ struct io {
      * the files that it finds. */
     int (*list)(void *arg, const char *path, io_list_fn fn, void *fn_arg);
     /*
-     * Begin to watch a directory: return a descriptor from which `changes` reads. -1 if the
-     * filesystem cannot report every change. `watch` may be NULL: changes are not reported.
+     * Begin to watch a directory: return a descriptor from which `changes` reads. -1 if it is not
+     * known that the filesystem reports every change. `watch` may be NULL: changes are not
+     * reported.
      */
     int (*watch)(void *arg, const char *path);
     /* Call fn for the name of each file in the directory that any program of this machine created,

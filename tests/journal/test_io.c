@@ -185,6 +185,14 @@ static int stop(void *arg, const char *name)
     return ++*(int *)arg == 2 ? 42 : 0;
 }
 
+/* The kernel changes files in /proc without a report. */
+START_TEST(a_directory_is_watched_only_where_every_change_is_reported)
+{
+    int fd = annal__system_io.watch(NULL, "/proc");
+    ck_assert_int_eq(fd, -1);
+}
+END_TEST
+
 START_TEST(the_list_of_a_directory_stops_when_its_callback_says_so)
 {
     const struct io *io = &annal__system_io;
@@ -434,6 +442,7 @@ Suite *suite_io(void)
     tcase_add_test(tests, an_open_file_is_closed_on_exec);
     tcase_add_test(tests, a_directory_is_created_once_and_is_private);
     tcase_add_test(tests, a_file_in_the_place_of_a_directory_is_reported);
+    tcase_add_test(tests, a_directory_is_watched_only_where_every_change_is_reported);
     tcase_add_test(tests, the_list_of_a_directory_stops_when_its_callback_says_so);
     tcase_add_test(tests, a_lock_held_through_one_descriptor_is_refused_through_another);
     tcase_add_test(tests, two_maps_of_one_file_share_their_bytes);
