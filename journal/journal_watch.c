@@ -63,21 +63,23 @@ static int note_name(void *arg, const char *name)
     return 0;
 }
 
-/* Watch the directory that has the name events/ now. */
+/* Watch the directory that has the name events/ now. It is identified before it is watched: if it
+ * is replaced between the two, the next call notices it. */
 static void begin(struct journal_watch *watch, const char *path)
 {
     const struct io *io = watch->context->io;
     dev_t device;
     ino_t inode;
-    bool same = io->identify(io->arg, path, &device, &inode) == 0 && watch->fd >= 0 &&
-                device == watch->device && inode == watch->inode;
-    if (same)
+    bool there = io->identify(io->arg, path, &device, &inode) == 0;
+    if (there && watch->fd >= 0 && device == watch->device && inode == watch->inode)
         return;
     stop(watch);
     lose_all(watch);
+    if (!there)
+        return;
+    watch->device = device;
+    watch->inode = inode;
     watch->fd = io->watch(io->arg, path);
-    if (watch->fd >= 0 && io->identify(io->arg, path, &watch->device, &watch->inode) < 0)
-        stop(watch);
 }
 
 /* Read the changes since the last call. Returns whether they are all known since watch->lost. */

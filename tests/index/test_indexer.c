@@ -607,6 +607,40 @@ START_TEST(only_changed_journals_of_many_are_examined_again)
 }
 END_TEST
 
+static int watch_and_replace(void *arg, const char *path)
+{
+    int fd = annal__system_io.watch(arg, path);
+    if (access(tmpdir_path(&f.dir, "old"), F_OK) != 0) {
+        ck_assert_int_eq(rename(f.path, tmpdir_path(&f.dir, "old")), 0);
+        ck_assert_int_eq(mkdir(f.path, 0700), 0);
+        ck_assert_int_eq(mkdir(tmpdir_path(&f.dir, "store/events"), 0700), 0);
+    }
+    return fd;
+}
+
+START_TEST(a_store_that_is_replaced_while_its_watch_begins_is_watched)
+{
+    static struct io io; /* the store is closed after the test */
+    io = annal__system_io;
+    io.watch = watch_and_replace;
+    annal_store *store =
+        store_open_seams(f.path, &(struct seams){.io = &io, .clock = &annal__system_clock});
+    struct buf names = {0};
+    uint64_t now = 0;
+    ck_assert(!annal__journal_watch_changed(store, 0, &names, &now));
+    uint64_t before = now;
+    file_write(journal_path("s1"), "x", 1);
+    bool known = annal__journal_watch_changed(store, before, &names, &now);
+    ck_assert(!known || names.len > 0);
+    before = now;
+    file_write(journal_path("s2"), "x", 1);
+    ck_assert(annal__journal_watch_changed(store, before, &names, &now));
+    ck_assert_str_eq(names.ptr, "s2");
+    annal__buf_done(&names);
+    store_close(store);
+}
+END_TEST
+
 Suite *suite_indexer(void)
 {
     Suite *suite = suite_create("indexer");
@@ -637,5 +671,6 @@ Suite *suite_indexer(void)
     tcase_add_test(all, a_task_that_finds_the_lock_taken_runs_again);
     tcase_add_test(all, a_task_pauses_for_a_due_checkpoint_and_continues_after_it);
     tcase_add_test(all, only_changed_journals_of_many_are_examined_again);
+    tcase_add_test(all, a_store_that_is_replaced_while_its_watch_begins_is_watched);
     return suite;
 }
