@@ -1091,6 +1091,9 @@ def test_a_stream_is_a_session_and_survives_a_kill():
         stream(server, "a/b/%2e.", "DELETE", status=204)
         stream(server, "s", status=404)
         assert server.get("/sessions")["sessions"] == []
+        # Whoever may append may append this.
+        server.annal("append", "bad", "--type", "stream.created", text=r'{"content_type":"text/plain\r\nSet-Cookie: a=1"}')
+        assert "Set-Cookie" not in server.ask("/v1/stream/bad")[2]
 
 
 def test_a_request_that_waits_for_a_stream_is_answered():

@@ -128,14 +128,25 @@ void durable_state_give(struct serve *serve, struct durable_state *state)
 
 /* ---- Reading the events ---- */
 
-/* Copy the text of a member into a member of the state; "" if it is missing or too long. */
+/* Headers of answers contain these texts, and any writer may have appended the event. */
+static bool is_printable(annal_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+/* Copy the text of a member into a member of the state; "" if it is missing, too long, or has
+ * control characters. */
 static void copy_text(annal_slice data, const char *path, char *out, size_t bytes)
 {
     struct buf scratch = {0};
     annal_slice text = {0}, raw = annal__json_member(data, path);
     out[0] = '\0';
     if (raw.len > 1 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) >= 0 &&
-        text.len < bytes) {
+        text.len < bytes && is_printable(text)) {
         memcpy(out, text.ptr, text.len);
         out[text.len] = '\0';
     }
