@@ -408,7 +408,7 @@ def test_an_answer_for_a_client_that_left_is_stopped():
                 os.kill(pid, signal.SIGSTOP) # so that it does not end by itself
             client.close()
             wait_for(lambda: not server.children())
-        assert not os.listdir(server.scratch), os.listdir(server.scratch)
+        wait_for(lambda: not os.listdir(server.scratch))
 
 
 def test_a_request_whose_client_left_before_its_turn_is_not_run():
