@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # build.sh: build the addon and pack it: build/node/dist/libannal-VERSION.tgz, and the same unpacked where the tests find it,
 # build/node/dev/node_modules/libannal. Ends with 77 if npm cannot download the needed packages.
+# build.sh --packages: only fetch them.
 # LIBANNAL_BUILT: a build directory of the library (build/release), whose libannal.a is used instead of building it again.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -20,6 +21,7 @@ if ! cmp -s "$pin" "$work/dev/package-lock.json" || [ ! -e "$work/dev/installed"
     }
     touch "$work/dev/installed"
 fi
+[ "${1:-}" != --packages ] || exit 0
 
 tree=$work/${LIBANNAL_BUILT:+fast}
 [ -n "${LIBANNAL_BUILT:-}" ] || tree=$work/whole

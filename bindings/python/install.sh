@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # install.sh: build the wheel, and install it into a virtual environment with all that its tests need, build/python/venv.
+# install.sh --packages: only what its tests need.
 # PYTHON: the interpreter; default: python3. LIBANNAL_BUILT: a build directory of the library (build/release), whose
 # libannal.a is taken instead of building it once more.
 set -eu
@@ -13,6 +14,7 @@ if ! cmp -s "$requirements" "$work/venv/requirements.txt"; then
     "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
     cp "$requirements" "$work/venv/"
 fi
+[ "${1:-}" != --packages ] || exit 0
 PATH=$work/venv/bin:$PATH
 
 rm -rf "$work/dist"

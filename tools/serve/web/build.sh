@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Build the page into dist/. With --check, build into a temporary directory and compare it with the committed dist/. Exit
-# status 77: no suitable Node is installed.
+# Build the page into dist/. With --check, build into a temporary directory and compare it with the committed dist/. With
+# --packages, only fetch what building needs. Exit status 77: no suitable Node is installed.
 set -eu
 cd "$(dirname "$0")"
 
@@ -14,6 +14,7 @@ if [ ! -e node_modules ] || ! cmp -s package-lock.json node_modules/.from; then
     npm ci --ignore-scripts --no-audit --no-fund --silent
     cp package-lock.json node_modules/.from
 fi
+[ "${1:-}" != --packages ] || exit 0
 npx tsc --noEmit
 if [ "${1:-}" = --check ]; then
     made=$(mktemp -d)
