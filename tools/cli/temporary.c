@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/temporary.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -48,4 +49,15 @@ FILE *temporary_stream(const char *directory)
 bool temporary_directory(const char *what, char path[PATH_MAX])
 {
     return set_path(path, NULL, what) && mkdtemp(path) != NULL;
+}
+
+void temporary_directory_remove(const char *path)
+{
+    const struct dirent *entry;
+    DIR *directory = opendir(path);
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
+        (void)unlinkat(dirfd(directory), entry->d_name, 0);
+    if (directory != NULL)
+        closedir(directory);
+    (void)rmdir(path);
 }

@@ -18,4 +18,7 @@ FILE *temporary_stream(const char *directory);
  * and set errno on failure. */
 bool temporary_directory(const char *what, char path[PATH_MAX]);
 
+/* Remove the directory and its files, and no directories in it. */
+void temporary_directory_remove(const char *path);
+
 #endif

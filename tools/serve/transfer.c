@@ -65,8 +65,7 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
                   &(struct child_options){.socket = http_socket(request)}, &ignored, err);
     if (status >= 0)
         status = open_bundle(path, request, etag, err);
-    (void)unlink(path);
-    (void)rmdir(place);
+    temporary_directory_remove(place); /* an export that was killed left a file of another name */
     annal__buf_done(&ignored);
     return status;
 }
