@@ -73,9 +73,8 @@ static int make_bundle(annal_store *store, struct push *push, annal_error *err)
         (push->part.fd < 0 || fstat(push->part.fd, &file) != 0 ||
          bundle_hash_file(push->part.fd, path, (uint64_t)file.st_size, hash, err) < 0))
         exit_status = fail_storage("push: cannot read the temporary bundle %s", path);
-    (void)unlink(path);
     *end = '\0';
-    (void)rmdir(path);
+    temporary_directory_remove(path);
     if (exit_status == EXIT_DONE) {
         push->part.total = (uint64_t)file.st_size;
         snprintf(push->upload, sizeof push->upload, "bundle?upload=push-%.32s", hash);
