@@ -270,8 +270,8 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
 /*
  * Remove old sessions from the tables, each by an event session.pruned in its journal. The journal
  * stays; annal_session_delete() deletes it. Only sessions that began with session.created are
- * removed. With the pack lionagi, sessions are old according to updated_at; a session's branches
- * are removed, and those of its messages that no progression contains; its progressions stay,
+ * removed. With the pack lionagi, sessions are old according to updated_at. A session's branches
+ * are removed, and its messages, except those that a progression contains. Its progressions stay,
  * unless orphan_progressions is set. Without the pack, sessions are old according to
  * last_activity_at. fn is called for each old session; last, with kept set, for old sessions to
  * which messages of a team refer, because these sessions stay. Any thread.

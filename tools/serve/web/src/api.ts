@@ -195,7 +195,7 @@ export interface Source {
   usage(id: string, from: number): Promise<Table>;
   events(id: string, from: number, to: number): Promise<Event[]>;
   state(id: string, seq: number, signal?: AbortSignal): Promise<State>;
-  /* What people noted, the newest first, and the last change, which can be undone. */
+  /* Stars, names, tags and notes, the newest first; and the last change, for undo. */
   noted(id: string): Promise<{ things: Noted[]; last: Noted | null }>;
 }
 

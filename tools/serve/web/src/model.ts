@@ -255,7 +255,7 @@ export class Model {
     public session: Session,
   ) {}
 
-  /* What people noted, the newest first, and the last change. */
+  /* Stars, names, tags and notes, the newest first; and the last change, for undo. */
   things: Noted[] = [];
   lastChange: Noted | null = null;
   noted = 0; /* how often it was read */
