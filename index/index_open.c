@@ -16,7 +16,6 @@
 #include "journal/sys/keeper_task.h"
 #include "journal/sys/seam.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* time in ms without an append after which the background task runs: agents append in bursts, and

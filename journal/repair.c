@@ -18,7 +18,6 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/json_msgpack.h"
-#include "journal/lineage.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/lineage.h"
 #include "journal/verify.h"

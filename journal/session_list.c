@@ -11,7 +11,6 @@
 #include "journal/sys/session_trim.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

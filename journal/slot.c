@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #define SLOTS_KEPT 8
 /* age in seconds at which an unfinished log is removed; creating a log never takes this long */

@@ -2,7 +2,6 @@
 #include "journal/stray.h"
 
 #include "journal/base/error.h"
-#include "journal/base/slice.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/verify.h"
 
-#include "journal/base/error.h"
-#include "journal/json_msgpack.h"
-#include "journal/lineage.h"
 #include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/cursor.h"

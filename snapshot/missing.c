@@ -5,7 +5,6 @@
 #include "snapshot/due.h"
 
 #include "journal/base/buf.h"
-#include "journal/base/clock.h"
 #include "journal/sys/seam.h"
 
 #include <fcntl.h>

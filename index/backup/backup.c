@@ -48,7 +48,6 @@
 #include "journal/sys/sources.h"
 
 #include <annal/artifact.h>
-#include <annal/journal.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -30,7 +30,6 @@
 #include "index/db/db.h"
 #include "index/db/page_proof.h"
 #include "journal/base/alloc.h"
-#include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/say.h"

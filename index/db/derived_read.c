@@ -7,7 +7,6 @@
 
 #include "index/db/db.h"
 #include "journal/base/buf.h"
-#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/say.h"
 

@@ -7,8 +7,6 @@
 #include "journal/base/hash.h"
 #include "journal/base/lock_holder.h"
 
-#include <annal/index.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>

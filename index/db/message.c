@@ -14,7 +14,6 @@
 #include "index/db/message.h"
 
 #include "journal/base/buf.h"
-#include "journal/base/slice.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/patience.h"
 
-#include "index/db/index_lock.h"
 #include "index/db/page_proof.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"

@@ -2,7 +2,6 @@
 #include "index/db/readers.h"
 
 #include "index/db/db.h"
-#include "journal/base/error.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "index/follow/follower.h"
 
 #include "index/db/db.h"
-#include "journal/base/slice.h"
 
 #include <stdio.h>
 

@@ -31,7 +31,6 @@
  *     then _cursor also contains the position up to which the session was settled before (seq 0:
  *     never), so that verify can build the same tables.
  */
-#include "index/db/db.h"
 #include "index/follow/plan.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"

@@ -49,8 +49,6 @@
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
-#include <annal/artifact.h>
-
 #include <stdlib.h>
 #include <string.h>
 

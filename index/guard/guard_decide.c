@@ -27,7 +27,6 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "journal/sys/draft.h"
 #include "journal/sys/seam.h"

@@ -14,7 +14,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
-#include "journal/sys/seam.h"
 
 #define COPIES_MAX 65536
 

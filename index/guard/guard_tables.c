@@ -22,7 +22,6 @@
  */
 #include "index/guard/guard.h"
 
-#include "index/db/db.h"
 #include "index/follow/plan.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"

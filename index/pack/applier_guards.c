@@ -11,7 +11,6 @@
 #include "index/db/db.h"
 #include "index/pack/outbox.h"
 #include "journal/base/error.h"
-#include "journal/base/slice.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -57,7 +57,6 @@
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* ---- Lines and words ---- */

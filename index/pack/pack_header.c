@@ -6,7 +6,6 @@
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* The clauses that may follow FILE in the first line. */

@@ -53,7 +53,6 @@
 
 #include "index/db/db.h"
 #include "index/db/token.h"
-#include "index/pack/packs.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

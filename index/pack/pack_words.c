@@ -2,8 +2,6 @@
 /* The words of a pack's text: globs, paths, fields, numbers. */
 #include "index/pack/pack.h"
 
-#include "journal/base/slice.h"
-
 #include <ctype.h>
 #include <string.h>
 

@@ -16,7 +16,6 @@
 #include "index/pack/packs.h"
 #include "index/pack/builtin.h"
 
-#include "index/db/db.h"
 #include "index/index.h"
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"

@@ -16,7 +16,6 @@
 #include "index/follow/plan.h"
 #include "index/index.h"
 #include "index/pack/applier.h"
-#include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/say.h"

@@ -31,8 +31,6 @@
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
-#include <annal/journal.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -17,7 +17,6 @@
  *     journals as in (4).
  * (6) Each table opens its store when it is first queried. A child of fork() opens it again.
  */
-#include "index/query/host_sqlite.h"
 #include "index/sys/open.h"
 
 #include "index/index.h"

@@ -9,7 +9,6 @@
 #include "index/sys/databases.h"
 #include "index/sys/findings.h"
 #include "index/sys/snapshot_rows.h"
-#include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/say.h"

@@ -9,7 +9,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/slice.h"
 
 #include <annal/journal.h>
 #include <annal/search.h>

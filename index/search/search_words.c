@@ -27,9 +27,7 @@
 #include "index/search/search_words.h"
 
 #include "index/db/db.h"
-#include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/base/slice.h"
 
 #include <string.h>
 #include <utf8proc.h>

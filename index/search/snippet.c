@@ -5,7 +5,6 @@
 #include "index/search/search_words.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
-#include "journal/base/error.h"
 
 #include <string.h>
 

@@ -19,8 +19,6 @@
 #include "journal/base/json.h"
 #include "journal/base/sha256.h"
 
-#include <annal/diff.h>
-
 #include <math.h>
 #include <string.h>
 

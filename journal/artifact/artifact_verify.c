@@ -7,7 +7,6 @@
  * (2) A file is undamaged if the hash of its content is its name.
  */
 #include "journal/artifact/artifact_names.h"
-#include "journal/base/error.h"
 #include "journal/sys/artifact.h"
 
 #include <string.h>

@@ -4,8 +4,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/hex.h"
 
-#include <sys/types.h>
-
 #include <sha2.h>
 
 struct sha256 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/ship_lag.h"
 
-#include "journal/base/buf.h"
 #include "journal/base/hash.h"
 
 #include <dirent.h>

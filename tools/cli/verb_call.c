@@ -2,10 +2,8 @@
 /* Runs one verb of two words: opens the store, appends an event. */
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"
-#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-#include "tools/cli/catch_up.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"

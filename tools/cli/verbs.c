@@ -4,7 +4,6 @@
 
 #include "journal/base/json.h"
 #include "tools/cli/must.h"
-#include "tools/cli/store_open.h"
 #include "tools/cli/verb_data.h"
 #include "tools/cli/whole_file.h"
 

@@ -11,7 +11,6 @@
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
-#include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 

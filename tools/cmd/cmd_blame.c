@@ -10,8 +10,6 @@
 #include "tools/cli/whole_file.h"
 #include "tools/show/values.h"
 
-#include <annal/journal.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

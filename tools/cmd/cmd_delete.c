@@ -2,7 +2,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "snapshot/sys/delete.h"
-#include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"

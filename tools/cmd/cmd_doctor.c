@@ -2,7 +2,6 @@
 #include "index/sys/databases.h"
 #include "index/sys/type_fields.h"
 #include "journal/base/lock_holder.h"
-#include "journal/base/slice.h"
 #include "journal/sys/inspect.h"
 #include "journal/sys/lineage.h"
 #include "journal/sys/seam.h"
@@ -19,7 +18,6 @@
 #include "tools/show/session_findings.h"
 
 #include <annal/index.h>
-#include <annal/journal.h>
 #include <annal/metrics.h>
 #include <annal/pack.h>
 #include <annal/snapshot.h>

@@ -4,8 +4,6 @@
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 
-#include <annal/query.h>
-
 #include <inttypes.h>
 
 /* Index the new session now. If that fails, the next query indexes it. */

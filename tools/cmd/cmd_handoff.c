@@ -5,7 +5,6 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
-#include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
 #include "tools/cli/whole_file.h"

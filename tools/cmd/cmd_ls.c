@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
-#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"

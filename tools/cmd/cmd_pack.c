@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal pack: the packs that a store runs, and whether they are correct. */
 #include "index/sys/pack.h"
-#include "journal/base/error.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/damages.h"
 #include "journal/base/alloc.h"
-#include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/clock.h"
-#include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"

@@ -5,7 +5,6 @@
 #include "tools/cli/help_texts.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
-#include "tools/cli/sessions.h"
 #include "tools/cli/store_open.h"
 #include "tools/plot/plot.h"
 #include "tools/show/metrics_out.h"

@@ -25,7 +25,6 @@
 #include "tools/cmd/pack_test.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/error.h"
 #include "journal/base/io.h"
 #include "journal/base/slice.h"
 #include "tools/cli/must.h"

@@ -6,10 +6,8 @@
 #include "tools/cli/store_open.h"
 #include "tools/cli/verbs.h"
 
-#include <annal/pack.h>
 #include <annal/packs/lifecycle.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

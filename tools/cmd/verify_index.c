@@ -7,7 +7,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
-#include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "tools/cli/must.h"
 

@@ -3,13 +3,10 @@
 #include "journal/base/error.h"
 #include "journal/base/io.h"
 #include "journal/base/sha256.h"
-#include "journal/sys/seam.h"
 #include "tools/cli/must.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"
 #include "tools/export/staging.h"
-
-#include <annal/journal.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/export/chat.h"
 
-#include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/cli/must.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/error.h"
 #include "journal/sys/cursor.h"
 #include "tools/export/export.h"
 #include "tools/show/event_out.h"

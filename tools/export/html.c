@@ -5,7 +5,6 @@
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"

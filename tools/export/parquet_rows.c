@@ -3,7 +3,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "journal/base/json_halves.h"
-#include "tools/cli/command.h"
 #include "tools/cli/must.h"
 #include "tools/cli/temporary.h"
 #include "tools/export/parquet.h"

@@ -9,8 +9,6 @@
 #include "tools/source/copies_file.h"
 #include "tools/source/copies_read.h"
 
-#include <annal/journal.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -3,7 +3,6 @@
 
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/slice.h"
 #include "tools/cli/must.h"
 #include "tools/import/unzst.h"
 

@@ -10,8 +10,6 @@
 #include "tools/cli/must.h"
 #include "tools/cli/temporary.h"
 
-#include <annal/event.h>
-
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

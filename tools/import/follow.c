@@ -2,7 +2,6 @@
 #include "tools/import/follow.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"

@@ -30,7 +30,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/slice.h"
 #include "journal/sys/session_trim.h"
 #include "tools/cli/must.h"
 #include "tools/import/detect.h"
@@ -39,7 +38,6 @@
 #include "tools/source/copies_zstd.h"
 
 #include <annal/import.h>
-#include <annal/journal.h>
 
 #include <errno.h>
 #include <inttypes.h>

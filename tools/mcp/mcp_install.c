@@ -10,13 +10,10 @@
 #include "tools/mcp/mcp_install.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/error.h"
 #include "journal/base/io.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-#include "tools/cli/fields.h"
 #include "tools/cli/out.h"
-#include "tools/cli/store_open.h"
 #include "tools/cli/target.h"
 #include "tools/cli/whole_file.h"
 #include "tools/mcp/mcp.h"

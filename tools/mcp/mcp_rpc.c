@@ -12,7 +12,6 @@
 #include "tools/mcp/mcp.h"
 
 #include "journal/base/base64.h"
-#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/slice.h"
 #include "tools/cli/must.h"
 #include "tools/plot/picture.h"
 #include "tools/plot/svg.h"
-
-#include <string.h>
 
 /* Sizes in pixels. LINE is the height of the bars of a lane of one line, which has its name on the
  * left; the others have a scale there. */

@@ -15,7 +15,6 @@
 #include "tools/plot/picture.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/slice.h"
 #include "tools/cli/must.h"
 
 #include <string.h>

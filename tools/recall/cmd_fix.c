@@ -4,7 +4,6 @@
  * and passes their places to one SELECT, fix.sql or how.sql, which answers.
  */
 #include "journal/base/json_walk.h"
-#include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"

@@ -3,7 +3,6 @@
 #include "tools/report/report.h"
 
 #include "journal/base/alloc.h"
-#include "tools/cli/command.h"
 #include "tools/import/importers.h"
 #include "tools/plot/text.h"
 #include "tools/show/cost_note.h"

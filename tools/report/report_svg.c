@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws all sections as one picture: tables whose columns are as wide as their widest cell, up to a
  * limit, with a bar under the text of each row. */
-#include "tools/cli/must.h"
 #include "tools/plot/svg.h"
 #include "tools/report/report.h"
 

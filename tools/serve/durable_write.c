@@ -6,7 +6,6 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-#include "journal/base/slice.h"
 #include "tools/cli/args.h"
 #include "tools/serve/durable.h"
 

@@ -10,7 +10,6 @@
  */
 #include "tools/serve/question.h"
 #include "index/sys/open.h"
-#include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"

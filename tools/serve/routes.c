@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
 #include "tools/mcp/mcp.h"

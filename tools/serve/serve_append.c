@@ -6,7 +6,6 @@
  * `annal append` prints. The status is 200 if every line has a seq. Otherwise it is the status of
  * the failed line, which is the last line of the answer; the lines before it were appended.
  */
-#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"

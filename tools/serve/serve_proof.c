@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers with the line of an event in its journal and the hashes that prove it; docs/format.md
  * explains the proof. */
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/cli/args.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a session at a moment, and the changes of the state between two moments. */
-#include "index/sys/pack.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/cli/args.h"

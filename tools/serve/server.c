@@ -5,7 +5,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "tools/cli/decider.h"
-#include "tools/cli/fields.h"
 #include "tools/cli/out.h"
 #include "tools/cli/spawn.h"
 #include "tools/cli/store_open.h"

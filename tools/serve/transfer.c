@@ -10,7 +10,6 @@
  *     Content-Range, whose first byte must follow the part that the server has; GET reports the
  *     size of that part. Uploads that are still incomplete after a day are removed.
  */
-#include "journal/base/alloc.h"
 #include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

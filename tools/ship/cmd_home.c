@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of annal home: a session's home is the only store that may append to it. */
-#include "journal/base/error.h"
 #include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"

@@ -4,7 +4,6 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
 #include "tools/cli/out.h"
-#include "tools/cli/store_open.h"
 #include "tools/ship/remote.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of annal ship. */
-#include "journal/base/error.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"

@@ -11,8 +11,6 @@
 #include "tools/ship/references.h"
 #include "tools/ship/shared.h"
 
-#include <annal/artifact.h>
-
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "tools/cli/command.h"
 #include "tools/cli/out.h"
 
 #include <inttypes.h>

@@ -17,7 +17,6 @@
  */
 #include "tools/ship/lake.h"
 
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "tools/cli/must.h"
 #include "tools/ship/walk.h"

@@ -8,8 +8,6 @@
 
 #include <inttypes.h>
 #include <search.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- The header of a journal ---- */

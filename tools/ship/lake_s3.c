@@ -23,7 +23,6 @@
 #include "tools/ship/curl_handle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
-#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "tools/cli/must.h"

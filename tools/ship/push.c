@@ -8,7 +8,6 @@
  * (2) A download continues if the server still has the same bundle, according to the entity tag.
  *     The part that was downloaded before is in the directory that an import would use (staging.h).
  */
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
@@ -16,7 +15,6 @@
 #include "journal/base/slice.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/command.h"
-#include "tools/cli/fields.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/store_open.h"

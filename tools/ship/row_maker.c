@@ -4,7 +4,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "tools/cli/command.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 

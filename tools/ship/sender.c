@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/ship/sender.h"
 
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/out.h"

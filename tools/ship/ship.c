@@ -11,8 +11,6 @@
 #include "tools/cli/ship_lag.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 

@@ -5,7 +5,6 @@
 #include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
-#include "journal/base/error.h"
 #include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "tools/cli/catch_up.h"

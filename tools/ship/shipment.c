@@ -11,7 +11,6 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int compare(const void *a, const void *b)

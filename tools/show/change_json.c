@@ -2,7 +2,6 @@
 #include "tools/show/change_json.h"
 
 #include "index/sys/state.h"
-#include "journal/base/error.h"
 #include "journal/base/json.h"
 
 #include <inttypes.h>

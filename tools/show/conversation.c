@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/show/conversation.h"
 
-#include "journal/base/hash.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-#include "journal/base/number.h"
 #include "journal/base/slice.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
@@ -13,7 +11,6 @@
 
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 enum { INDENT = 19, LINE_CHARS = 160, MESSAGE_LINES = 40, THOUGHT_LINES = 6, COLUMNS_LEAST = 20 };

@@ -7,7 +7,6 @@
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
 #include "tools/cli/must.h"
-#include "tools/cli/out.h"
 #include "tools/show/excerpt.h"
 
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 #include "tools/show/past.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/error.h"
 #include "journal/base/slice.h"
 
 #include <pthread.h>

@@ -5,7 +5,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/slice.h"
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/rows.h"

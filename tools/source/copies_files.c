@@ -7,7 +7,6 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
-#include "journal/base/slice.h"
 #include "tools/cli/must.h"
 #include "tools/source/copies_file.h"
 

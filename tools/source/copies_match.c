@@ -2,7 +2,6 @@
 #include "tools/source/copies_match.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "tools/cli/must.h"
 #include "tools/cli/places.h"

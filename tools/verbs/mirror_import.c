@@ -7,7 +7,6 @@
  * (2) A link in the inbox is not read as a proposal, and nothing outside the given directory is
  *     read (journal/base/below.h).
  */
-#include "journal/base/alloc.h"
 #include "journal/base/below.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"

@@ -3,7 +3,6 @@
 #include "tools/verbs/prose_run.h"
 
 #include "journal/base/below.h"
-#include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/cli/command.h"
@@ -14,13 +13,11 @@
 #include <annal/pack.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -28,7 +28,6 @@
 #include "journal/base/json.h"
 
 #include <annal/artifact.h>
-#include <annal/pack.h>
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,8 +6,6 @@
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 
-#include <annal/pack.h>
-
 #include <string.h>
 
 static int prepare_branch(struct verb_call *call)

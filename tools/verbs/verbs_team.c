@@ -8,8 +8,6 @@
 #include "tools/cli/rows.h"
 #include "tools/show/values.h"
 
-#include <annal/pack.h>
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
