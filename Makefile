@@ -29,8 +29,8 @@
 #   make mutate                       check that the tests notice mistakes in the product, one after the other
 #   make fuzz [SECONDS=60] [SEED=7]   run every fuzzer for SECONDS, with clang
 #   make coverage                     the branches of journal/ that the tests take
-#   make bench [PEERS=new]            Annal beside its alternatives: build/bench-results; up to an hour; PEERS=new: beside
-#                                     LMDB and SQLite newer than Debian's, build/bench-peers-results
+#   make bench [PEERS=new]            Annal beside its alternatives: build/bench-results; up to an hour; PEERS=new: beside Turso,
+#                                     and LMDB and SQLite newer than Debian's, build/bench-peers-results
 #   make bench-quick                  the same in under three minutes, if nothing else runs
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
 #   make bench-recall [LOCOMO=FILE LOGS=DIR]  how well annal search finds the right session; some minutes
@@ -199,7 +199,7 @@ install: build
 	cmake --install build/release --prefix '$(prefix)'
 	@[ -n "$$DESTDIR" ] || ldconfig 2>/dev/null || true
 
-# PEERS=new: LMDB and SQLite newer than Debian's, which Annal then uses too, in a build of its own. Its cache is removed
+# PEERS=new: Turso, and LMDB and SQLite newer than Debian's, which Annal then uses too, in a build of its own. Its cache is removed
 # because it remembers what pkg-config said when one of them was missing.
 bench_to = build/bench$(if $(PEERS),-peers)
 bench_setup = cmake/setup.sh bench$(if $(PEERS), && tests/bench/peers.sh build/peers && rm -f $(bench_to)/CMakeCache.txt)

@@ -41,5 +41,5 @@ done
 ! grep -q '^ .*cmake ninja cc' "$work/out" || fail "it names cmake, which exists"
 
 with_only 'mkdir realpath cmp rm tail cat cp' tests/bench/peers.sh "$work/peers" || fail "peers.sh fails without pip and cargo"
-[ "$(grep -c '^peers.sh: .* is missing, .*not found$' "$work/out") of $(wc -l <"$work/out")" = '2 of 2' ] ||
+[ "$(grep -c '^peers.sh: .* is missing, .*not found$' "$work/out") of $(wc -l <"$work/out")" = '3 of 3' ] ||
     fail "peers.sh does not print a line for each library that is missing"

@@ -4,6 +4,7 @@
  * WAL with each transaction, NORMAL only when it is moved into the database.
  */
 #include "tests/bench/compare/contender.h"
+#include "tests/bench/compare/events_table.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -51,18 +52,9 @@ static sqlite3 *connect_to(const struct table *table)
     check(db, sqlite3_open(path, &db), "open");
     sqlite3_busy_timeout(db, BUSY_MS);
     check(db, set_pragmas(db, pragmas), "pragmas");
-    check(db,
-          sqlite3_exec(db,
-                       "CREATE TABLE IF NOT EXISTS events (session TEXT NOT NULL, seq INTEGER NOT "
-                       "NULL, ts INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL, "
-                       "PRIMARY KEY (session, seq))",
-                       NULL, NULL, NULL),
-          "create");
+    check(db, sqlite3_exec(db, EVENTS_TABLE, NULL, NULL, NULL), "create");
     if (table->place->asked)
-        check(db,
-              sqlite3_exec(db, "CREATE INDEX IF NOT EXISTS by_type ON events (type, ts)", NULL,
-                           NULL, NULL),
-              "index");
+        check(db, sqlite3_exec(db, EVENTS_INDEX, NULL, NULL, NULL), "index");
     return db;
 }
 
@@ -78,11 +70,9 @@ static void *open_table(const struct place *place, const char *synchronous)
     struct table *table = bench_alloc(sizeof *table);
     *table = (struct table){.place = place, .synchronous = synchronous};
     table->reader = connect_to(table);
-    table->select = prepare(table->reader, "SELECT seq, ts, type, data FROM events WHERE session = "
-                                           "?1 AND seq >= ?2 ORDER BY seq LIMIT ?3");
-    table->find = prepare(table->reader, "SELECT session, seq, ts, data FROM events WHERE type = "
-                                         "?1 AND ts >= ?2 AND ts < ?3 ORDER BY ts");
-    table->count = prepare(table->reader, "SELECT count(*) FROM events WHERE type = ?1");
+    table->select = prepare(table->reader, EVENTS_SELECT);
+    table->find = prepare(table->reader, EVENTS_FIND);
+    table->count = prepare(table->reader, EVENTS_COUNT);
     return table;
 }
 
@@ -112,7 +102,7 @@ static void *sqlite_writer_open(void *handle)
 {
     struct inserter *inserter = bench_alloc(sizeof *inserter);
     inserter->db = connect_to(handle);
-    inserter->insert = prepare(inserter->db, "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5)");
+    inserter->insert = prepare(inserter->db, EVENTS_INSERT);
     inserter->begin = prepare(inserter->db, "BEGIN IMMEDIATE");
     inserter->commit = prepare(inserter->db, "COMMIT");
     return inserter;
