@@ -15,7 +15,8 @@ void manual_print_words(const struct noun *noun, const struct command *verb)
     const struct option *option;
     if (verb != NULL) {
         for (int at = 0; (option = command_option(verb, &at)) != NULL;)
-            printf("--%s%s\n", option->name, option->value ? "=" : "");
+            printf("--%s%s%s\n", option->name, option->value ? "=" : "",
+                   command_choices(verb, option) ? command_choices(verb, option) : "");
         for (option = args_common; !verb->no_store && option->name != NULL; option++)
             printf("--%s%s\n", option->name, option->value ? "=" : "");
         printf("--help\n");

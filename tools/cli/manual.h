@@ -7,8 +7,8 @@
 #include "tools/cli/command.h"
 
 /* Print the words that may follow a verb, or a noun, or (both NULL) the command, one a line: the
- * options of a verb (with a '=' if they have a value), otherwise verbs. Shell completion runs
- * this. */
+ * options of a verb (with a '=' if they have a value, and then its choices), otherwise verbs. Shell
+ * completion runs this. */
 void manual_print_words(const struct noun *noun, const struct command *verb);
 
 /* Print the manual of one verb in roff, from its help; noun is NULL for a verb of one word. */

@@ -9,6 +9,7 @@
 #include "tools/export/bundle.h"
 #include "tools/export/export.h"
 #include "tools/export/html.h"
+#include "tools/import/importers.h"
 #include "tools/show/event_out.h"
 
 #include <errno.h>
@@ -18,31 +19,13 @@
 
 enum { SQL_BYTES_MAX = 1 << 20 };
 
-static const struct format {
-    const char *name;
-    int (*export)(struct export *export);
-    const char *sql;     /* SELECT of the format */
-    const char *nothing; /* what a session has for which the SELECT returns no row */
-} formats[] = {
-    {"jsonl", jsonl_export, NULL, NULL},
-    {"markdown", markdown_export, NULL, NULL},
-    {"otlp", otlp_export, NULL, NULL},
-    {"bundle", NULL, NULL, NULL},
-    {"html", NULL, NULL, NULL},
-    {"atif", select_export, annal__sql_export_atif, "no messages and no calls"},
-    {"FILE.sql", select_export, NULL, "nothing that the format writes"},
-};
+/* The values of --format, in this order: the formats in C, then tools/export/<format>.sql. */
+#define FORMATS "jsonl|markdown|otlp|bundle|html|" SELECT_CHOICES "|FILE.sql"
+enum { JSONL, MARKDOWN, OTLP, BUNDLE, HTML, SELECTS };
 
-/* Return whether the format writes all sessions into one file at once. */
-static bool is_bundle(const struct format *format)
-{
-    return format == &formats[3];
-}
-
-static bool is_html(const struct format *format)
-{
-    return format == &formats[4];
-}
+/* NULL: the format writes all sessions at once. */
+static int (*const streams[SELECTS])(struct export *export) = {
+    [JSONL] = jsonl_export, [MARKDOWN] = markdown_export, [OTLP] = otlp_export};
 
 /* Find the last event to export: --at, or the last sound event. Return the exit status. */
 static int find_end(const struct args *args, struct export *export, annal_session_info *info)
@@ -59,14 +42,14 @@ static int find_end(const struct args *args, struct export *export, annal_sessio
     return EXIT_DONE;
 }
 
-static int export_one(const struct args *args, const struct format *format, struct export *export)
+static int export_one(const struct args *args, int format, struct export *export)
 {
     annal_session_info info;
     int waits = 0;
     int exit_status = find_end(args, export, &info);
     if (exit_status != EXIT_DONE)
         return exit_status;
-    exit_status = format->export(export);
+    exit_status = format < SELECTS ? streams[format](export) : select_export(export);
     if (export->sql != NULL)
         *export->bytes_done += info.bytes;
     progress_hide(export->progress);
@@ -78,8 +61,8 @@ static int export_one(const struct args *args, const struct format *format, stru
     return exit_status == EXIT_REFUSED ? EXIT_DONE : exit_status;
 }
 
-static int export_all(const struct args *args, const struct format *format, const char *sql,
-                      annal_store *store, const struct session_list *list)
+static int export_all(const struct args *args, int format, const char *sql, annal_store *store,
+                      const struct session_list *list)
 {
     struct progress progress;
     uint64_t bytes_done = 0;
@@ -88,7 +71,6 @@ static int export_all(const struct args *args, const struct format *format, cons
                             .full = args_has(args, "full"),
                             .tree = args_has(args, "tree"),
                             .sql = sql,
-                            .nothing = format->nothing,
                             .progress = &progress,
                             .bytes_done = &bytes_done};
     struct target target;
@@ -96,12 +78,12 @@ static int export_all(const struct args *args, const struct format *format, cons
     if (exit_status != EXIT_DONE)
         return exit_status;
     progress_begin(&progress, "export", list->bytes);
-    if (is_bundle(format))
+    if (format == BUNDLE)
         exit_status = bundle_export(store, list);
-    if (is_html(format))
+    if (format == HTML)
         exit_status = html_export(store, annal_slice_of(list->names[0].id), args_has(args, "tree"));
-    for (size_t i = 0;
-         format->export != NULL && i < list->count && exit_status == EXIT_DONE && out_wanted();
+    bool one_by_one = format >= SELECTS || streams[format] != NULL;
+    for (size_t i = 0; one_by_one && i < list->count && exit_status == EXIT_DONE && out_wanted();
          i++) {
         export.session = annal_slice_of(list->names[i].id);
         exit_status = export_one(args, format, &export);
@@ -124,7 +106,8 @@ static int read_format(const char *path, struct buf *sql)
 static int run(const struct args *args)
 {
     int choice = fields_choice(args, "format");
-    const struct format *format = &formats[choice < 0 ? 0 : choice];
+    int format = choice < 0 ? JSONL : choice;
+    const char *select = format < SELECTS ? NULL : export_texts[format - SELECTS].sql;
     struct session_list list = {0};
     struct buf sql = {0};
     annal_store *store = NULL;
@@ -132,28 +115,28 @@ static int run(const struct args *args)
     event_keep_bytes(args_has(args, "raw"));
     if (args_has(args, "at") && args->operand_count != 1)
         exit_status = fail_usage("--at needs exactly one SESSION");
-    if (exit_status == EXIT_DONE && is_bundle(format) &&
+    if (exit_status == EXIT_DONE && format == BUNDLE &&
         (args_has(args, "at") || args_has(args, "full")))
         exit_status =
             fail_usage("--at and --full cannot be used with a bundle, which holds whole journals");
-    if (exit_status == EXIT_DONE && is_html(format) &&
+    if (exit_status == EXIT_DONE && format == HTML &&
         (args->operand_count != 1 || args_has(args, "at") || args_has(args, "full")))
         exit_status = fail_usage("--format html needs exactly one SESSION, and no --at or --full");
-    if (exit_status == EXIT_DONE && args_has(args, "tree") && !is_html(format) &&
-        format->export != select_export)
-        exit_status = fail_usage("--tree needs --format html, atif or FILE.sql");
-    if (exit_status == EXIT_DONE && is_bundle(format) && !args_has(args, "to") &&
+    if (exit_status == EXIT_DONE && args_has(args, "tree") && format < HTML)
+        exit_status = fail_usage("--tree needs --format html, " SELECT_NAMES " or FILE.sql");
+    if (exit_status == EXIT_DONE && format == BUNDLE && !args_has(args, "to") &&
         isatty(STDOUT_FILENO))
         exit_status = fail_usage("a bundle is binary: use --to FILE to write it to a file");
-    if (exit_status == EXIT_DONE && format->export == select_export && format->sql == NULL)
+    if (exit_status == EXIT_DONE && format >= SELECTS && select == NULL) {
         exit_status = read_format(args_get(args, "format"), &sql);
+        select = must_cstr(&sql);
+    }
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == EXIT_DONE)
         exit_status = sessions_collect(store, args, &list);
     if (exit_status == EXIT_DONE)
-        exit_status =
-            export_all(args, format, sql.ptr != NULL ? must_cstr(&sql) : format->sql, store, &list);
+        exit_status = export_all(args, format, select, store, &list);
     sessions_done(&list);
     annal__buf_done(&sql);
     return store_close(store, out_finish(exit_status));
@@ -162,7 +145,7 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "output format (jsonl)",
-                .choices = "jsonl|markdown|otlp|bundle|html|atif|FILE.sql"),
+                .choices = FORMATS),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file, which appears when it is complete"),
     OPTION("at", "SEQ", FIELD_COUNT, NULL, "last event to export"),
     FLAG("full", NULL, "markdown: every event, and results in full"),

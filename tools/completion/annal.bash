@@ -22,18 +22,6 @@ _annal()
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         return
         ;;
-    --level)
-        mapfile -t COMPREPLY < <(compgen -W "sync batch os" -- "$word")
-        return
-        ;;
-    --format)
-        local formats="jsonl csv table"
-        [[ $verb == query || $verb == sql ]] && formats+=" parquet"
-        [[ $verb == append || $verb == import || $verb == watch || $verb == convert || $verb == fork ]] && formats="jsonl msgpack"
-        [[ $verb == export ]] && formats="jsonl markdown otlp bundle html atif"
-        mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$word")
-        return
-        ;;
     --to | --*file)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -47,8 +35,14 @@ _annal()
     if [[ -n $verb && -n $second && $words != --* ]]; then
         words=$(annal ${store:+--store "$store"} help --words "$verb" "$second" 2>/dev/null)
     fi
-    [[ $before == --* && $'\n'$words$'\n' == *$'\n'$before=$'\n'* ]] && return
-    words=${words//=/}
+    # An option with a value: its choices follow the =. FILE.sql stands for any file.
+    if [[ $before == --* && $'\n'$words =~ $'\n'"$before"=([^$'\n']*) ]]; then
+        local choices=${BASH_REMATCH[1]} files=()
+        [[ $choices == *FILE.* ]] && files=(-f)
+        mapfile -t COMPREPLY < <(compgen -W "${choices//[|]/ }" "${files[@]}" -X 'FILE.*' -- "$word")
+        return
+    fi
+    words=$(sed 's/=.*//' <<<"$words")
     if [[ $word == -* ]]; then
         [[ -z $verb ]] && words="--store --json --help --version"
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")

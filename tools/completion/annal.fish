@@ -38,7 +38,19 @@ function __annal_words
     if test (count $given) -ge 2; and not string match -q -- '--*' $words[1]
         set words (annal $store help --words $given[1..2] 2>/dev/null)
     end
-    string trim -r -c = -- $words
+    string replace -r '=.*' '' -- $words
+end
+
+# The choices of the option before the cursor. FILE.sql stands for any file.
+function __annal_choices
+    set -l given (__annal_given)
+    set -l option (commandline -opc)[-1]
+    set -l choices
+    for verb in $given[1] "$given[1..2]"
+        set -a choices (annal (__annal_store) help --words (string split ' ' -- $verb) 2>/dev/null |
+            string replace -rf -- "^$option=" '')
+    end
+    string split '|' -- $choices[-1] | string match -v 'FILE.*'
 end
 
 # The names of the journals are the names of the sessions.
@@ -60,5 +72,6 @@ complete -c annal -n "__fish_seen_subcommand_from $of_sessions" -a '(__annal_ses
 complete -c annal -n '__fish_seen_subcommand_from import backup restore' -F
 complete -c annal -n '__fish_seen_subcommand_from import' -a 'auto claude-code codex lionagi bundle'
 complete -c annal -l store -r -a '(__fish_complete_directories)' -d 'the store'
-complete -c annal -l level -x -a 'sync batch os'
+complete -c annal -l level -x -a '(__annal_choices)'
+complete -c annal -l format -ra '(__annal_choices)'
 complete -c annal -l to -rF

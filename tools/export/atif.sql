@@ -1,6 +1,7 @@
 -- exporter atif
 -- SPDX-License-Identifier: Apache-2.0
 -- output: json
+-- nothing: no messages and no calls
 --
 -- A session as a trajectory in the Agent Trajectory Interchange Format (ATIF) of Harbor, version 1.8:
 -- one JSON document on one line. The driver, tools/export/select.c, prints the rows one after the

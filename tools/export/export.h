@@ -19,14 +19,13 @@ struct export
 {
     annal_store *store;
     annal_slice session;
-    uint64_t last_seq;   /* seq of the last event to export */
-    bool many;           /* whether several sessions are exported */
-    bool full;           /* whether nothing is cut */
-    bool tree;           /* whether the sub-agents are exported with a session */
-    const char *sql;     /* SELECT of the format, for select_export() */
-    const char *nothing; /* what a session has for which the SELECT returns no row */
-    annal_index *index;  /* opened by select_export(); the caller closes it */
-    bool damaged;        /* whether something unreadable was skipped and reported */
+    uint64_t last_seq;  /* seq of the last event to export */
+    bool many;          /* whether several sessions are exported */
+    bool full;          /* whether nothing is cut */
+    bool tree;          /* whether the sub-agents are exported with a session */
+    const char *sql;    /* SELECT of the format, for select_export() */
+    annal_index *index; /* opened by select_export(); the caller closes it */
+    bool damaged;       /* whether something unreadable was skipped and reported */
     struct progress *progress;
     /* number of bytes exported of all sessions; only the last pass over a session counts */
     uint64_t *bytes_done;
@@ -38,9 +37,6 @@ int jsonl_export(struct export *export);
 int markdown_export(struct export *export);
 int otlp_export(struct export *export);
 int select_export(struct export *export);
-
-/* the formats that are a SELECT: tools/export/FORMAT.sql */
-extern const char annal__sql_export_atif[];
 
 /* the functions that these SELECTs may call */
 extern const annal__sql_function select_functions[];

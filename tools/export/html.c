@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-extern const char annal__sql_html_below[]; /* below.sql */
+extern const char annal__sql_html_below[]; /* html/below.sql */
 
 #define BLOCK_BYTES  ((size_t)1 << 20)
 #define PACKED_BYTES ((size_t)16 << 10) /* a smaller block is not compressed */

@@ -2,7 +2,10 @@
 /*
  * Exports a session with the SELECT of a format: the rows of its one column are printed one after
  * the other. The parameters are ?1, the session; ?2, the seq of the last event; ?3, whether to
- * export the tree; ?4, whether to cut nothing.
+ * export the tree; ?4, whether to cut nothing. Two lines at the head of a format:
+ *
+ *     -- output: json    also escapes of halves of surrogate pairs become U+FFFD
+ *     -- nothing: TEXT   what a session has for which the SELECT returns no row
  */
 #include "index/sys/sql_functions.h"
 #include "journal/base/json_halves.h"
@@ -21,23 +24,32 @@ struct printing {
     bool any;  /* whether a row was printed */
 };
 
-/* Print a row. In JSON, halves of surrogate pairs become U+FFFD, because strict readers refuse
- * them. */
+/* Print a row. Halves of surrogate pairs become U+FFFD, because strict readers refuse them: in JSON
+ * also their escapes. */
 static int print_row(void *arg, const annal_row *row)
 {
     struct printing *printing = arg;
     printing->any = true;
-    if (row->values[0].kind == ANNAL_VALUE_TEXT && !printing->json)
-        out_slice(row->values[0].bytes);
-    if (row->values[0].kind == ANNAL_VALUE_TEXT && printing->json) {
+    if (row->values[0].kind == ANNAL_VALUE_TEXT) {
         struct buf *text = &printing->text;
         annal__buf_clear(text);
         must_append_slice(text, row->values[0].bytes);
         annal__json_text_mend_halves(text->ptr, text->len);
-        (void)annal__json_mend_halves(text->ptr, text->len, true);
+        if (printing->json)
+            (void)annal__json_mend_halves(text->ptr, text->len, true);
         out_slice(annal__buf_slice(text));
     }
     return out_wanted() ? 0 : ANNAL_END;
+}
+
+/* Report that the SELECT returned no row. Return the exit status. */
+static int refuse_nothing(const struct export *export)
+{
+    static const char mark[] = "\n-- nothing: ";
+    const char *line = strstr(export->sql, mark);
+    const char *text = line == NULL ? "nothing that the format writes" : line + strlen(mark);
+    return fail_refused("export: session '%.*s' has %.*s, so it is left out",
+                        ANNAL_FMT(export->session), (int)strcspn(text, "\n"), text);
 }
 
 int select_export(struct export *export)
@@ -63,7 +75,6 @@ int select_export(struct export *export)
         return fail_error(&err) == EXIT_STORAGE ? EXIT_STORAGE : EXIT_USAGE;
     catch_up_say_lag(&lag);
     if (!printing.any)
-        return fail_refused("export: session '%.*s' has %s, so it is left out",
-                            ANNAL_FMT(export->session), export->nothing);
+        return refuse_nothing(export);
     return lag.bytes > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

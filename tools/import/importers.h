@@ -26,6 +26,9 @@ extern const struct importer_text {
 /* the targets of annal handoff, in the same form (tools/export/handoff/conversation.sql) */
 extern const struct importer_text handoff_texts[];
 
+/* the formats of annal export that are a SELECT, in the same form (tools/export/select.c) */
+extern const struct importer_text export_texts[];
+
 /* the SELECTs of annal report, in the same form (tools/report/report.h) */
 extern const struct importer_text report_texts[];
 

@@ -8,7 +8,8 @@ text. Each export has the SHA-256 that golden.txt lists; --write writes that lis
 import concurrent.futures, hashlib, os, pathlib, re, shutil, sqlite3, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).parent
-FORMATS = {"markdown": [], "otlp": [], "atif": ["--tree"]}
+SELECTS = sorted(path.stem for path in (HERE.parents[2] / "tools/export").glob("*.sql"))
+FORMATS = {"markdown": [], "otlp": [], **{name: ["--tree"] for name in SELECTS}}
 MORE = {**FORMATS, "full": ["--full"], "html": []}  # of golden.jsonl
 
 
@@ -29,9 +30,21 @@ def copy(data, kind, to):
         os.utime(path, (1772445600, 1772445600))
 
 
-def normal(out, directory, name):
+def exported(words, ids, what):
+    """What a command prints for sessions. If it is not UTF-8, the message names the session."""
+    out = run(*words, *ids).stdout
+    try:
+        return out.decode()
+    except UnicodeDecodeError as error:
+        if len(ids) > 1:
+            for session in ids:
+                exported(words, [session], what)
+        sys.exit(f"{what}, session {' '.join(ids)}: {error}: {out[max(0, error.start - 60):error.end]}")
+
+
+def normal(text, directory, name):
     """An export without what differs from run to run: the directory, the host, the time and the version."""
-    text = out.decode().replace(str(directory), "DIR").replace(os.uname().nodename, "HOST")
+    text = text.replace(str(directory), "DIR").replace(os.uname().nodename, "HOST")
     text = re.sub(r'(started_at"?: ?)[0-9.]+', r"\1NOW", text)
     text = re.sub(r'("name":"annal","version":)"[^"]*"', r"\1VERSION", text)
     text = re.sub(r"(source|path)\.[0-9a-f]{16}", r"\1.ID", text)  # hashes of a path
@@ -43,22 +56,23 @@ def normal(out, directory, name):
 
 def exports(command, directory, store, formats):
     """Each export of a store: its name and its text."""
+    kind = store.rpartition(".")[2]
     select = "SELECT id FROM sessions ORDER BY id"
     ids = run(command, "sql", select, "--store", store, "--format", "csv").stdout.decode().splitlines()[1:]
     for name, options in formats.items():
         words = [command, "export", "--store", store, "--format", "markdown" if name == "full" else name, *options]
         if name == "html":
             for session in ids[:1]:
-                yield f"{name} {session}", normal(run(*words, session).stdout, directory, name)
+                yield f"{name} {session}", normal(exported(words, [session], f"{kind}: {name}"), directory, name)
         else:
-            yield name, normal(run(*words, *ids).stdout, directory, name)
+            yield name, normal(exported(words, ids, f"{kind}: {name}"), directory, name)
 
 
 def at(command, directory, store, session, last):
     for seq in range(1, last, 7):
         for name in ("markdown", "otlp"):
-            words = [command, "export", session, "--store", store, "--format", name, "--at", str(seq)]
-            yield f"{name} {session} to {seq}", normal(run(*words).stdout, directory, name)
+            words = [command, "export", "--store", store, "--format", name, "--at", str(seq)]
+            yield f"{name} {session} to {seq}", normal(exported(words, [session], f"golden: {name}"), directory, name)
 
 
 def imported(command, data, directory, kind):
