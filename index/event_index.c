@@ -91,11 +91,10 @@ static annal_status prepare_insert(sqlite3 *db, size_t rows, sqlite3_stmt **out_
         &sql, "INSERT INTO event_index (session_id, seq, type, timestamp, offset, length) VALUES");
     for (size_t i = 0; status >= 0 && i < rows; i++)
         status = annal__buf_printf(&sql, "%s (?,?,?,?,?,?)", i == 0 ? "" : ",");
-    if (status >= 0)
-        status = annal__buf_printf(
-            &sql, " ON CONFLICT (session_id, seq) DO UPDATE SET type = excluded.type, "
-                  "timestamp = excluded.timestamp, offset = excluded.offset, "
-                  "length = excluded.length");
+    status = annal__buf_printf(&sql,
+                               " ON CONFLICT (session_id, seq) DO UPDATE SET type = excluded.type, "
+                               "timestamp = excluded.timestamp, offset = excluded.offset, "
+                               "length = excluded.length");
     const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
     status = text == NULL
                  ? annal__fail(err, ANNAL_ERR_NOMEM, "prepare rows of events: out of memory")

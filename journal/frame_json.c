@@ -78,11 +78,9 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
     annal__hex_text(header->file, FRAME_FILE_ID_BYTES, file);
     annal_time_format(header->created_us, created);
     size_t start = out->len;
-    annal_status status = annal__buf_printf(
-        out, "{\"annal\":1,\"session\":\"%.*s\",\"file\":\"%s\",\"created\":\"%s\"",
-        ANNAL_FMT(header->session), file, created);
-    if (status == ANNAL_OK)
-        status = append_fork(out, header);
+    annal__buf_printf(out, "{\"annal\":1,\"session\":\"%.*s\",\"file\":\"%s\",\"created\":\"%s\"",
+                      ANNAL_FMT(header->session), file, created);
+    annal_status status = append_fork(out, header);
     if (status == ANNAL_OK && header->is_replacement) {
         annal__hex_text(header->replaces, FRAME_FILE_ID_BYTES, file);
         status = annal__buf_printf(out, ",\"replaces\":\"%s\"", file);

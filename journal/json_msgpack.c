@@ -259,7 +259,7 @@ annal_status annal__json_msgpack_from_json(annal_slice json, struct buf *out, an
     annal__buf_done(&packing.spelling.key);
     annal__buf_done(&packing.spelling.base64);
     if (status < 0) {
-        out->len = start;
+        annal__buf_cut(out, start);
         return fail_size(status, "msgpack", err);
     }
     return ANNAL_OK;
@@ -457,7 +457,7 @@ annal_status annal__json_msgpack_to_json(annal_slice msgpack, struct buf *out, a
     out->limit = limit;
     if (status == ANNAL_OK)
         return ANNAL_OK;
-    out->len = start;
+    annal__buf_cut(out, start);
     size_t at = msgpack.len - printing.rest.len;
     if (status == ANNAL_DAMAGE)
         return annal__fail(err, ANNAL_ERR_LIMIT, "data is nested deeper than %d levels at byte %zu",

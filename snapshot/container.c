@@ -299,9 +299,8 @@ annal_status annal__container_body_writer_end(struct body_writer *packer,
                                               annal_error *err)
 {
     size_t start = out->len;
-    annal_status status = annal__buf_append_slice(out, annal__buf_slice(&packer->frames));
-    if (status >= 0)
-        status = annal__buf_append_slice(out, annal__buf_slice(&packer->directory));
+    annal__buf_append_slice(out, annal__buf_slice(&packer->frames));
+    annal_status status = annal__buf_append_slice(out, annal__buf_slice(&packer->directory));
     if (status < 0)
         return annal__fail(err, status, "cannot write a snapshot");
     header->directory_bytes = packer->directory.len;

@@ -97,8 +97,7 @@ static annal_status immutable_uri(const struct derived *derived, struct buf *uri
     for (const char *c = derived->path; status >= 0 && *c != '\0'; c++)
         status = strchr("?#%", *c) != NULL ? annal__buf_printf(uri, "%%%02x", (unsigned)*c)
                                            : annal__buf_append(uri, c, 1);
-    if (status >= 0)
-        status = annal__buf_printf(uri, "?immutable=1");
+    status = annal__buf_printf(uri, "?immutable=1");
     if (status < 0 || annal__buf_cstr(uri) == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "compose a file name: out of memory");
     return ANNAL_OK;

@@ -60,7 +60,7 @@ static size_t mark_bytes(annal_slice text)
 static annal_status put_line(struct buf *out, annal_slice line)
 {
     annal_status status = ANNAL_OK;
-    out->len = 0;
+    annal__buf_clear(out);
     for (size_t at = 0; status >= 0 && at < line.len;) {
         size_t mark = mark_bytes((annal_slice){line.ptr + at, line.len - at});
         bool is_blank = mark > 0 ? line.ptr[at] == '<' : is_space(line.ptr[at]);
@@ -119,7 +119,7 @@ static annal_status find_message(annal_slice text, struct buf *line)
             status = annal__buf_append_slice(&first, annal__buf_slice(line));
     }
     if (status >= 0 && !found) {
-        line->len = 0;
+        annal__buf_clear(line);
         status = annal__buf_append_slice(line, annal__buf_slice(&first));
     }
     annal__buf_done(&first);

@@ -101,9 +101,8 @@ annal_status annal__shape_of_database(struct shape *shape, sqlite3 *db, annal_er
     while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
         for (int i = 0; status >= 0 && i < 3; i++) {
             annal_slice value = annal__db_column(stmt, i);
-            status = annal__buf_append_slice(&text, value);
-            if (status >= 0)
-                status = annal__buf_append(&text, "", 1);
+            annal__buf_append_slice(&text, value);
+            status = annal__buf_append(&text, "", 1);
         }
     if (status >= 0 && rc != SQLITE_DONE)
         status = annal__db_fail(

@@ -95,13 +95,10 @@ static void sql_json_fields(sqlite3_context *context, int argc, sqlite3_value **
             continue;
         if (json.len > 1)
             status = annal__buf_append(&json, ",", 1);
-        if (status >= 0)
-            status = annal__json_put(&json, "?:", annal_slice_of(name));
-        if (status >= 0)
-            status = annal__buf_append(&json, value, (size_t)sqlite3_value_bytes(argv[i + 1]));
+        annal__json_put(&json, "?:", annal_slice_of(name));
+        status = annal__buf_append(&json, value, (size_t)sqlite3_value_bytes(argv[i + 1]));
     }
-    if (status >= 0)
-        status = annal__buf_append(&json, "}", 1);
+    status = annal__buf_append(&json, "}", 1);
     result_json(context, &json, status);
 }
 

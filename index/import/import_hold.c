@@ -17,10 +17,9 @@ static annal_status append_text(struct buf *out, annal_slice bytes)
 
 static annal_status append_bytes(struct buf *out, annal_slice bytes)
 {
-    annal_status status = annal__buf_printf(out, ",\"base64\":\"");
-    if (status >= 0)
-        status = annal__base64_put(out, bytes);
-    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+    annal__buf_printf(out, ",\"base64\":\"");
+    annal__base64_put(out, bytes);
+    return annal__buf_append(out, "\"", 1);
 }
 
 /*
@@ -54,5 +53,5 @@ annal_status annal__import_hold(struct buf *out, const annal_import_line *line, 
     else if (status >= 0)
         status =
             is_text(line->bytes) ? append_text(out, line->bytes) : append_bytes(out, line->bytes);
-    return status < 0 ? status : annal__buf_append(out, "}", 1);
+    return annal__buf_append(out, "}", 1);
 }

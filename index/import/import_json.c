@@ -457,8 +457,7 @@ static annal_status put_rest(struct buf *out, const struct json_place *place, st
         at = to;
         before = hole;
     }
-    if (status >= 0)
-        status = put_compact(out, place->text->spaced, (annal_slice){at, (size_t)(end - at)});
+    status = put_compact(out, place->text->spaced, (annal_slice){at, (size_t)(end - at)});
     return status;
 }
 
@@ -468,7 +467,7 @@ static annal_status make_remove(struct buf *sql, int count)
     annal_status status = annal__buf_printf(sql, "SELECT json_remove(?1");
     for (int i = 1; status >= 0 && i < count; i++)
         status = annal__buf_printf(sql, ", ?%d", i + 1);
-    return status < 0 ? status : annal__buf_printf(sql, ")");
+    return annal__buf_printf(sql, ")");
 }
 
 static void sql_remove(sqlite3_context *context, int count, sqlite3_value **values)

@@ -63,11 +63,9 @@ static annal_status event_key(annal_import *import, annal_slice session, annal_s
 {
     struct buf *key = &import->scratch;
     annal__buf_clear(key);
-    annal_status status = annal__buf_append_slice(key, session);
-    if (status >= 0)
-        status = annal__buf_append(key, "\n", 1);
-    if (status >= 0)
-        status = annal__buf_append_slice(key, id);
+    annal__buf_append_slice(key, session);
+    annal__buf_append(key, "\n", 1);
+    annal_status status = annal__buf_append_slice(key, id);
     if (status < 0)
         return annal__fail(err, status, "importer: out of memory");
     out[0] = '.';
@@ -361,9 +359,8 @@ static annal_status mend_utf8(struct batch *batch, annal_slice bytes, annal_slic
         at += len;
         if (len > 0)
             continue;
-        status = annal__buf_append(mended, (const char *)from, (size_t)(at - from));
-        if (status >= 0)
-            status = annal__buf_append(mended, "\xef\xbf\xbd", 3);
+        annal__buf_append(mended, (const char *)from, (size_t)(at - from));
+        status = annal__buf_append(mended, "\xef\xbf\xbd", 3);
         from = ++at;
     }
     if (status >= 0)

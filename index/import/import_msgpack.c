@@ -20,10 +20,9 @@ static annal_status put_value(struct buf *out, annal_slice *rest, int depth);
 
 static annal_status put_bytes(struct buf *out, annal_slice bytes)
 {
-    annal_status status = annal__buf_printf(out, "{\"$base64\":\"");
-    if (status >= 0)
-        status = annal__base64_put(out, bytes);
-    return status < 0 ? status : annal__buf_append(out, "\"}", 2);
+    annal__buf_printf(out, "{\"$base64\":\"");
+    annal__base64_put(out, bytes);
+    return annal__buf_append(out, "\"}", 2);
 }
 
 static annal_status put_ext(struct buf *out, const struct msgpack_value *ext, int depth)
@@ -34,7 +33,7 @@ static annal_status put_ext(struct buf *out, const struct msgpack_value *ext, in
     if (status >= 0)
         status = put_value(out, &rest, depth + 1);
     if (status == ANNAL_ERR_INVALID || (status >= 0 && rest.len > 0)) {
-        out->len = begin;
+        annal__buf_cut(out, begin);
         status = put_bytes(out, ext->bytes);
     }
     return status < 0 ? status : annal__buf_append(out, "}", 1);

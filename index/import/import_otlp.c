@@ -20,11 +20,10 @@ static annal_status put_items(struct buf *out, annal_slice values, int depth)
     annal_status status = annal__buf_append(out, "[", 1);
     bool is_array = annal__json_walk_array(&items, values);
     while (status >= 0 && is_array && annal__json_walk_item(&items, &item)) {
-        status = annal__buf_append(out, ",", count++ > 0 ? 1 : 0);
-        if (status >= 0)
-            status = put_value(out, item, depth);
+        annal__buf_append(out, ",", count++ > 0 ? 1 : 0);
+        status = put_value(out, item, depth);
     }
-    return status < 0 ? status : annal__buf_append(out, "]", 1);
+    return annal__buf_append(out, "]", 1);
 }
 
 static annal_status put_members(struct buf *out, annal_slice values, int depth)
@@ -38,15 +37,12 @@ static annal_status put_members(struct buf *out, annal_slice values, int depth)
         annal_slice key = annal__json_member(item, "key");
         if (key.len == 0 || key.ptr[0] != '"')
             continue;
-        status = annal__buf_append(out, ",", count++ > 0 ? 1 : 0);
-        if (status >= 0)
-            status = annal__buf_append_slice(out, key);
-        if (status >= 0)
-            status = annal__buf_append(out, ":", 1);
-        if (status >= 0)
-            status = put_value(out, annal__json_member(item, "value"), depth);
+        annal__buf_append(out, ",", count++ > 0 ? 1 : 0);
+        annal__buf_append_slice(out, key);
+        annal__buf_append(out, ":", 1);
+        status = put_value(out, annal__json_member(item, "value"), depth);
     }
-    return status < 0 ? status : annal__buf_append(out, "}", 1);
+    return annal__buf_append(out, "}", 1);
 }
 
 /* Append an integer. In OpenTelemetry it may be a string, because not every reader has integers of

@@ -157,10 +157,9 @@ static annal_status run_section(struct rows *rows, annal_slice section, annal_er
 
 static annal_status put_bytes(struct buf *line, annal_slice bytes)
 {
-    annal_status status = annal__buf_printf(line, "{\"$base64\":\"");
-    if (status >= 0)
-        status = annal__base64_put(line, bytes);
-    return status < 0 ? status : annal__buf_append(line, "\"}", 2);
+    annal__buf_printf(line, "{\"$base64\":\"");
+    annal__base64_put(line, bytes);
+    return annal__buf_append(line, "\"}", 2);
 }
 
 static annal_status put_value(struct buf *line, sqlite3_stmt *statement, int column)
@@ -190,9 +189,8 @@ static annal_status put_row(struct buf *line, annal_slice table, sqlite3_stmt *s
     annal__buf_clear(line);
     annal_status status = annal__json_put(line, "{\"table\":?", table);
     for (int i = 0; status >= 0 && i < sqlite3_column_count(statement); i++) {
-        status = annal__buf_printf(line, i == 0 ? ",\"row\":{" : ",");
-        if (status >= 0)
-            status = annal__json_put(line, "?:", annal_slice_of(sqlite3_column_name(statement, i)));
+        annal__buf_printf(line, i == 0 ? ",\"row\":{" : ",");
+        status = annal__json_put(line, "?:", annal_slice_of(sqlite3_column_name(statement, i)));
         if (status >= 0)
             status = put_value(line, statement, i);
     }

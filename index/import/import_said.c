@@ -167,7 +167,7 @@ static annal_status find_said(struct said *said, annal_slice block, bool unliste
 {
     bool has_half;
     annal_slice raw = block_text(block);
-    said->text.len = 0;
+    annal__buf_clear(&said->text);
     if (raw.len == 0)
         return ANNAL_END;
     annal_status status = annal__json_decode(raw, &said->text, &has_half);

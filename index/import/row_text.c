@@ -433,12 +433,10 @@ static annal_status set_header(struct building *building, annal_slice head, anna
     for (size_t i = 0; i < 3 && status >= 0; i++)
         if (annal__slice_is(encoding, encodings[i]))
             status = annal__buf_printf(&sql, "PRAGMA encoding = %s;", encodings[i]);
-    if (status >= 0)
-        status =
-            annal__buf_printf(&sql,
-                              "PRAGMA ignore_check_constraints = ON; PRAGMA user_version = %ld;"
-                              "PRAGMA application_id = %ld; BEGIN",
-                              strtol(version.ptr, NULL, 10), strtol(id.ptr, NULL, 10));
+    status = annal__buf_printf(&sql,
+                               "PRAGMA ignore_check_constraints = ON; PRAGMA user_version = %ld;"
+                               "PRAGMA application_id = %ld; BEGIN",
+                               strtol(version.ptr, NULL, 10), strtol(id.ptr, NULL, 10));
     status = status < 0 ? annal__fail(err, status, "build a database: out of memory")
                         : annal__db_exec(building->db, annal__buf_cstr(&sql), err);
     annal__buf_done(&sql);
@@ -452,7 +450,7 @@ static annal_status begin_insert(struct building *building, annal_slice table, a
     sqlite3_stmt *shape = NULL;
     annal_slice name = {0};
     if (building->insert > 0 && annal__slice_same(table, annal__buf_slice(&building->table))) {
-        building->sql.len = building->insert;
+        annal__buf_cut(&building->sql, building->insert);
         return ANNAL_OK;
     }
     annal__buf_clear(&building->table);

@@ -169,10 +169,9 @@ annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err)
 
 static annal_status add_base64(struct buf *json, const char *name, annal_slice bytes)
 {
-    annal_status status = annal__buf_printf(json, "{\"%s\":\"", name);
-    if (status >= 0)
-        status = annal__base64_put(json, bytes);
-    return status < 0 ? status : annal__buf_append(json, "\"}", 2);
+    annal__buf_printf(json, "{\"%s\":\"", name);
+    annal__base64_put(json, bytes);
+    return annal__buf_append(json, "\"}", 2);
 }
 
 static annal_status add_real(struct buf *json, double real)

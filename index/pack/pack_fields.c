@@ -73,8 +73,7 @@ static annal_status make_extractor(struct pack_fields *fields, sqlite3 *db, anna
             } else {
                 status = annal__buf_append(&sql, c, 1);
             }
-        if (status >= 0)
-            status = annal__buf_append(&sql, "'", 1);
+        status = annal__buf_append(&sql, "'", 1);
     }
     const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
     if (text == NULL)

@@ -40,8 +40,7 @@ static annal_status read_condition(const char **at, char **out, annal_error *err
         before = token;
     }
     /* a newline before the parenthesis, because the condition may end with a comment */
-    if (status >= 0)
-        status = annal__buf_printf(&text, "%.*s\n)", (int)(token.text.ptr - from), from);
+    status = annal__buf_printf(&text, "%.*s\n)", (int)(token.text.ptr - from), from);
     if (status >= 0)
         *out = annal__strndup(text.ptr, text.len);
     annal__buf_done(&text);

@@ -206,9 +206,8 @@ static annal_status find_own(annal_pack *pack, annal_error *err)
         if (!annal__token_is(&token, "create") || !take_made(&at, &name) || name.len == 0 ||
             name.ptr[0] == '_')
             continue;
-        status = annal__buf_append(&own, name.ptr, name.len);
-        if (status >= 0)
-            status = annal__buf_append(&own, "\0", 1);
+        annal__buf_append(&own, name.ptr, name.len);
+        status = annal__buf_append(&own, "\0", 1);
     }
     if (status >= 0)
         pack->own = annal__zalloc(own.len + 1);

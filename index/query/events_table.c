@@ -188,19 +188,18 @@ static int report_damages(struct events *events)
 static annal_status put_value(struct buf *json, sqlite3_value *value)
 {
     annal_slice text;
-    annal_status status = annal__buf_append(json, ",", json->len > 1);
+    annal__buf_append(json, ",", json->len > 1);
     switch (sqlite3_value_type(value)) {
     case SQLITE_TEXT:
         text.ptr = (const char *)sqlite3_value_text(value);
         text.len = (size_t)sqlite3_value_bytes(value);
-        return status < 0 ? status : annal__json_quote(json, text);
+        return annal__json_quote(json, text);
     case SQLITE_INTEGER:
-        return status < 0 ? status
-                          : annal__buf_printf(json, "%lld", (long long)sqlite3_value_int64(value));
+        return annal__buf_printf(json, "%lld", (long long)sqlite3_value_int64(value));
     case SQLITE_FLOAT: /* a real such as 5.0 equals the integer 5 */
-        return status < 0 ? status : annal__buf_printf(json, "%.17g", sqlite3_value_double(value));
+        return annal__buf_printf(json, "%.17g", sqlite3_value_double(value));
     default:
-        return status < 0 ? status : annal__buf_printf(json, "null");
+        return annal__buf_printf(json, "null");
     }
 }
 
@@ -219,8 +218,7 @@ static int put_list(sqlite3_value *list, struct buf *json, bool *out_has_number)
         *out_has_number = *out_has_number || is_number(value);
         status = put_value(json, value);
     }
-    if (status >= 0)
-        status = annal__buf_append(json, "]", 1);
+    status = annal__buf_append(json, "]", 1);
     return status < 0 ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
@@ -315,9 +313,8 @@ static annal_status put_select(struct buf *sql, const char *plan, const struct v
         from = order != NULL ? order : end;
     } else if (strstr(plan, " FROM types ") != NULL)
         status = annal__buf_printf(sql, "%s%s) ", indexed_types, with_rest ? rest_types : "");
-    if (status >= 0)
-        status = annal__buf_printf(sql, "%s%s)%.*s", indexed_rows, with_rest ? rest_rows : "",
-                                   (int)(end - from), from);
+    status = annal__buf_printf(sql, "%s%s)%.*s", indexed_rows, with_rest ? rest_rows : "",
+                               (int)(end - from), from);
     return status < 0 || annal__buf_cstr(sql) == NULL ? ANNAL_ERR_NOMEM : ANNAL_OK;
 }
 

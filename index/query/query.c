@@ -110,7 +110,7 @@ static annal_status put_source(struct buf *sql, const struct history *history, b
                 "ON e.session_id = p.journal AND e.seq BETWEEN p.from_seq AND p.to_seq",
                 tables[i]);
     }
-    return status < 0 ? status : annal__buf_printf(sql, ")");
+    return annal__buf_printf(sql, ")");
 }
 
 annal_status annal__query_put_types(struct buf *sql, const char *column, const annal_slice *types,
@@ -154,11 +154,9 @@ static annal_status put_bounds(struct buf *sql, const annal_filter *filter)
 annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
                                    const struct history *history, bool with_rest)
 {
-    annal_status status = annal__buf_printf(sql, " FROM ");
-    if (status >= 0)
-        status = put_source(sql, history, with_rest);
-    if (status >= 0)
-        status = annal__buf_printf(sql, " WHERE 1");
+    annal__buf_printf(sql, " FROM ");
+    put_source(sql, history, with_rest);
+    annal_status status = annal__buf_printf(sql, " WHERE 1");
     if (status >= 0)
         status = annal__query_put_names(sql, filter, history);
     return status < 0 ? status : put_bounds(sql, filter);
@@ -187,7 +185,7 @@ static annal_status put_sessions(struct buf *json, const annal_filter *filter)
     for (size_t i = 0; status >= 0 && i < filter->session_count; i++)
         status = annal__buf_printf(json, "%s\"%.*s\"", i == 0 ? "" : ",",
                                    ANNAL_FMT(filter->sessions[i]));
-    return status < 0 ? status : annal__buf_append(json, "]", 1);
+    return annal__buf_append(json, "]", 1);
 }
 
 static sqlite3_int64 clamp(uint64_t number)
@@ -326,19 +324,16 @@ static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter,
                            : filter->session_count == 1 ? "AND session_id = ?1 "
                                                         : "AND session_id IN (SELECT value FROM "
                                                           "json_each(?1)) ";
-    annal_status status = annal__buf_printf(
+    annal__buf_printf(
         &sql, "SELECT session_id, seq, '', '', offset, length, session_id FROM _findings AS f "
               "WHERE kind = 'damage' ");
-    if (status >= 0)
-        status =
-            annal__buf_printf(&sql, "%s",
-                              history->forked ? "AND EXISTS (SELECT 1 FROM temp.parts AS p WHERE "
-                                                "p.journal = f.session_id AND f.seq <= p.to_seq) "
-                                              : sessions);
-    if (status >= 0)
-        status = annal__buf_printf(&sql, "AND (?2 = 0 OR seq >= ?2 OR ?2 < MIN(" NEXT_ROW
-                                         ", " NEXT_DAMAGE ")) "
-                                         "AND (?3 = 0 OR seq <= ?3) ORDER BY session_id, offset");
+    annal__buf_printf(&sql, "%s",
+                      history->forked ? "AND EXISTS (SELECT 1 FROM temp.parts AS p WHERE "
+                                        "p.journal = f.session_id AND f.seq <= p.to_seq) "
+                                      : sessions);
+    annal_status status = annal__buf_printf(
+        &sql, "AND (?2 = 0 OR seq >= ?2 OR ?2 < MIN(" NEXT_ROW ", " NEXT_DAMAGE ")) "
+              "AND (?3 = 0 OR seq <= ?3) ORDER BY session_id, offset");
     return prepare_filtered(db, status, &sql, filter, out, err);
 }
 

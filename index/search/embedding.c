@@ -60,11 +60,10 @@ static annal_status put_data(struct buf *out, const annal_embedding *embedding)
 {
     const annal_slice bytes = {(const char *)embedding->values,
                                embedding->count * sizeof *embedding->values};
-    annal_status status = annal__json_put(out, "{\"of\":#,\"model\":?,\"vector\":\"",
-                                          JSON_U64(embedding->seq), embedding->model);
-    if (status >= 0)
-        status = annal__base64_put(out, bytes);
-    return status < 0 ? status : annal__buf_append(out, "\"}", 2);
+    annal__json_put(out, "{\"of\":#,\"model\":?,\"vector\":\"", JSON_U64(embedding->seq),
+                    embedding->model);
+    annal__base64_put(out, bytes);
+    return annal__buf_append(out, "\"}", 2);
 }
 
 annal_status annal_embedding_put(annal_store *store, annal_slice session,

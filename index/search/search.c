@@ -77,7 +77,7 @@ static void sql_said(sqlite3_context *context, int count, sqlite3_value **values
                              (uint64_t)sqlite3_value_int64(values[3]), &said->buffer, &event, NULL);
     if (status != ANNAL_OK && status != ANNAL_ERR_NOMEM)
         return;
-    said->text.len = 0;
+    annal__buf_clear(&said->text);
     if (status >= 0)
         status = annal__search_text(said->store, session, &event, &said->text);
     if (status < 0)
@@ -109,7 +109,7 @@ static annal_status get_text(annal_slice data, const char *name, struct buf *out
     struct buf scratch = {0};
     annal_slice raw = annal__json_member(data, name);
     annal_status status = ANNAL_OK;
-    out->len = 0;
+    annal__buf_clear(out);
     if (raw.len >= 2 && raw.ptr[0] == '"')
         status = annal__json_text(raw, &scratch, &text);
     if (status == ANNAL_ERR_INVALID)

@@ -792,11 +792,10 @@ static annal_status put_why(const struct ranking *ranking, const struct ranked *
         if (status >= 0 && term->read_as.len > 0)
             status = annal__buf_printf(out, ", read as %.*s,",
                                        ANNAL_FMT(annal__buf_slice(&term->read_as)));
-        if (status >= 0)
-            status = annal__buf_printf(out, " in %zu%s", term->found,
-                                       found > 1          ? ""
-                                       : term->found == 1 ? " event"
-                                                          : " events");
+        status = annal__buf_printf(out, " in %zu%s", term->found,
+                                   found > 1          ? ""
+                                   : term->found == 1 ? " event"
+                                                      : " events");
     }
     if (status >= 0 && found == 0 && ranked->events > 0)
         status = annal__buf_printf(out, "parts of the words");

@@ -70,10 +70,9 @@ static bool is_encoded(annal_slice text)
 
 static annal_status add_line(struct buf *out, annal_slice text)
 {
-    annal_status status = ANNAL_OK;
     if (out->len > 0)
-        status = annal__buf_append(out, "\n", 1);
-    return status < 0 ? status : annal__buf_append_slice(out, text);
+        annal__buf_append(out, "\n", 1);
+    return annal__buf_append_slice(out, text);
 }
 
 /* Replace halves of surrogate pairs, which annal__json_decode() encodes in three bytes, by
@@ -92,7 +91,7 @@ static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scr
     annal_status status = ANNAL_OK;
     if (annal__json_is_escaped(raw)) {
         bool has_half = false;
-        scratch->len = 0;
+        annal__buf_clear(scratch);
         status = annal__json_decode(raw, scratch, &has_half);
         if (has_half)
             replace_halves(scratch);
@@ -162,7 +161,7 @@ static annal_status add_artifact(annal_store *store, annal_slice session, annal_
     annal_slice raw = annal__json_member(reference, "sha256");
     if (raw.len < 2 || raw.ptr[0] != '"' || out->len >= SEARCH_TEXT_MAX)
         return ANNAL_OK;
-    scratch->len = 0;
+    annal__buf_clear(scratch);
     annal_status status = annal__json_text(raw, scratch, &sha256);
     if (status < 0)
         return status == ANNAL_ERR_INVALID ? ANNAL_OK : status;
@@ -172,7 +171,7 @@ static annal_status add_artifact(annal_store *store, annal_slice session, annal_
         taking.status = annal__buf_append(out, "\n", 1);
     if (taking.status >= 0 &&
         annal_artifact_read(store, session, sha256, take_piece, &taking, NULL, NULL) < 0)
-        out->len = before;
+        annal__buf_cut(out, before);
     return taking.status;
 }
 

@@ -71,11 +71,9 @@ static annal_status put_keys(struct buf *keys, sqlite3_stmt *stmt, int columns)
 {
     annal_status status = ANNAL_OK;
     for (int i = 0; status >= 0 && i < columns; i++) {
-        status = annal__buf_append(keys, i == 0 ? "{" : ",", 1);
-        if (status >= 0)
-            status = annal__json_quote(keys, annal_slice_of(sqlite3_column_name(stmt, i)));
-        if (status >= 0)
-            status = annal__buf_append(keys, ":", 2);
+        annal__buf_append(keys, i == 0 ? "{" : ",", 1);
+        annal__json_quote(keys, annal_slice_of(sqlite3_column_name(stmt, i)));
+        status = annal__buf_append(keys, ":", 2);
     }
     return status;
 }

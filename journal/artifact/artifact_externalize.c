@@ -62,15 +62,12 @@ static annal_status put_reference(struct buf *out, annal_slice data, annal_slice
                                   const annal_artifact_info *info)
 {
     const char *behind = member.ptr + member.len;
-    annal_status status = annal__buf_append(out, data.ptr, (size_t)(member.ptr - data.ptr));
-    if (status >= 0)
-        status = annal__buf_printf(
-            out,
-            "\"%s" REFERENCE "\":{\"sha256\":\"%s\",\"bytes\":%" PRIu64
-            ",\"media_type\":\"%s\",\"path\":\"artifacts/%s/%s" ARTIFACT_SUFFIX "\"}",
-            field, info->sha256, info->bytes, media_type, info->session, info->sha256);
-    if (status >= 0)
-        status = annal__buf_append(out, behind, (size_t)(data.ptr + data.len - behind));
+    annal__buf_append(out, data.ptr, (size_t)(member.ptr - data.ptr));
+    annal__buf_printf(out,
+                      "\"%s" REFERENCE "\":{\"sha256\":\"%s\",\"bytes\":%" PRIu64
+                      ",\"media_type\":\"%s\",\"path\":\"artifacts/%s/%s" ARTIFACT_SUFFIX "\"}",
+                      field, info->sha256, info->bytes, media_type, info->session, info->sha256);
+    annal_status status = annal__buf_append(out, behind, (size_t)(data.ptr + data.len - behind));
     return status;
 }
 

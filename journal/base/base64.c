@@ -13,11 +13,11 @@ static int value_of(char c)
 
 annal_status annal__base64_put(struct buf *out, annal_slice bytes)
 {
-    annal_status status = annal__buf_reserve(out, (bytes.len + 2) / 3 * 4);
+    char *to;
+    annal_status status = annal__buf_extend(out, (bytes.len + 2) / 3 * 4, &to);
     if (status < 0)
         return status;
     const unsigned char *from = (const unsigned char *)bytes.ptr;
-    char *to = out->ptr + out->len;
     for (size_t i = 0; i < bytes.len; i += 3, to += 4) {
         size_t left = bytes.len - i;
         unsigned bits = (unsigned)from[i] << 16 | (left > 1 ? (unsigned)from[i + 1] << 8 : 0) |
@@ -27,7 +27,6 @@ annal_status annal__base64_put(struct buf *out, annal_slice bytes)
         to[2] = left > 1 ? digits[bits >> 6 & 63] : '=';
         to[3] = left > 2 ? digits[bits & 63] : '=';
     }
-    out->len += (bytes.len + 2) / 3 * 4;
     return ANNAL_OK;
 }
 
@@ -57,10 +56,10 @@ bool annal__base64_check(annal_slice text)
 annal_status annal__base64_take(struct buf *out, annal_slice text)
 {
     size_t bytes = text.len / 4 * 3;
-    annal_status status = annal__buf_reserve(out, bytes);
+    char *to;
+    annal_status status = annal__buf_extend(out, bytes, &to);
     if (status < 0 || bytes == 0)
         return status;
-    char *to = out->ptr + out->len;
     for (size_t i = 0; i < text.len; i += 4, to += 3) {
         unsigned bits = 0;
         for (size_t j = 0; j < 4; j++) {
@@ -72,6 +71,6 @@ annal_status annal__base64_take(struct buf *out, annal_slice text)
         to[1] = (char)(bits >> 8);
         to[2] = (char)bits;
     }
-    out->len += bytes - padding_of(text);
+    out->len -= padding_of(text);
     return ANNAL_OK;
 }

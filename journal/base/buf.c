@@ -28,15 +28,24 @@ annal_status annal__buf_reserve(struct buf *buf, size_t more)
     return ANNAL_OK;
 }
 
-annal_status annal__buf_append(struct buf *buf, const void *bytes, size_t len)
+annal_status annal__buf_extend(struct buf *buf, size_t len, char **out)
 {
-    annal_status status = annal__buf_reserve(buf, len);
-    if (status < 0)
-        return status;
-    if (len > 0)
-        memcpy(buf->ptr + buf->len, bytes, len);
+    if (buf->status >= 0)
+        buf->status = annal__buf_reserve(buf, len);
+    if (buf->status < 0)
+        return buf->status;
+    *out = buf->ptr == NULL ? NULL : buf->ptr + buf->len;
     buf->len += len;
     return ANNAL_OK;
+}
+
+annal_status annal__buf_append(struct buf *buf, const void *bytes, size_t len)
+{
+    char *to;
+    annal_status status = annal__buf_extend(buf, len, &to);
+    if (status >= 0 && len > 0)
+        memcpy(to, bytes, len);
+    return status;
 }
 
 annal_status annal__buf_append_slice(struct buf *buf, annal_slice slice)
@@ -46,13 +55,11 @@ annal_status annal__buf_append_slice(struct buf *buf, annal_slice slice)
 
 annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
 {
-    annal_status status = annal__buf_reserve(buf, len);
-    if (status < 0)
-        return status;
-    if (len > 0)
-        memset(buf->ptr + buf->len, 0, len);
-    buf->len += len;
-    return ANNAL_OK;
+    char *to;
+    annal_status status = annal__buf_extend(buf, len, &to);
+    if (status >= 0 && len > 0)
+        memset(to, 0, len);
+    return status;
 }
 
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
@@ -67,11 +74,13 @@ annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
 annal_status annal__buf_vprintf(struct buf *buf, const char *format, va_list list)
 {
     bool was_empty = buf->cap == 0;
+    if (buf->status < 0)
+        return buf->status;
     /* Most texts fit into PRINTF_BYTES, and reserving them takes less time than first computing the
      * length. */
     annal_status status = annal__buf_reserve(buf, PRINTF_BYTES);
     if (status == ANNAL_ERR_NOMEM)
-        return status;
+        return buf->status = status;
     for (;;) { /* at most twice: the first time computes the length, if it did not fit */
         size_t room = buf->cap - buf->len;
         va_list args;
@@ -90,22 +99,28 @@ annal_status annal__buf_vprintf(struct buf *buf, const char *format, va_list lis
         annal__buf_done(buf);
     else if (buf->cap > buf->len)
         buf->ptr[buf->len] = '\0'; /* a string that annal__buf_cstr() has returned stays valid */
-    return status;
+    return buf->status = status;
 }
 
 void annal__buf_consume(struct buf *buf, size_t len)
 {
     if (len >= buf->len) {
-        buf->len = 0;
+        annal__buf_clear(buf);
         return;
     }
     memmove(buf->ptr, buf->ptr + len, buf->len - len);
     buf->len -= len;
 }
 
+void annal__buf_cut(struct buf *buf, size_t len)
+{
+    buf->len = len;
+    buf->status = ANNAL_OK;
+}
+
 void annal__buf_clear(struct buf *buf)
 {
-    buf->len = 0;
+    annal__buf_cut(buf, 0);
 }
 
 void annal__buf_done(struct buf *buf)
@@ -113,6 +128,7 @@ void annal__buf_done(struct buf *buf)
     annal__free(buf->ptr);
     buf->ptr = NULL;
     buf->len = buf->cap = 0;
+    buf->status = ANNAL_OK;
 }
 
 annal_slice annal__buf_slice(const struct buf *buf)
@@ -122,7 +138,7 @@ annal_slice annal__buf_slice(const struct buf *buf)
 
 const char *annal__buf_cstr(struct buf *buf)
 {
-    if (annal__buf_reserve(buf, 1) < 0)
+    if (buf->status < 0 || annal__buf_reserve(buf, 1) < 0)
         return NULL;
     buf->ptr[buf->len] = '\0';
     return buf->ptr;

@@ -43,17 +43,16 @@ bool annal__hex_read(const char *digits, size_t len, uint8_t *out)
 
 annal_status annal__hex_append(struct buf *buf, annal_slice bytes)
 {
-    annal_status status = annal__buf_reserve(buf, 2 * bytes.len);
+    char *to;
+    annal_status status = annal__buf_extend(buf, 2 * bytes.len, &to);
     if (status >= 0 && bytes.len > 0)
-        buf->len = (size_t)(put_digits(buf->ptr + buf->len, (const uint8_t *)bytes.ptr, bytes.len) -
-                            buf->ptr);
+        put_digits(to, (const uint8_t *)bytes.ptr, bytes.len);
     return status;
 }
 
 annal_status annal__hex_quote(struct buf *buf, annal_slice bytes)
 {
-    annal_status status = annal__buf_append(buf, "\"", 1);
-    if (status >= 0)
-        status = annal__hex_append(buf, bytes);
-    return status < 0 ? status : annal__buf_append(buf, "\"", 1);
+    annal__buf_append(buf, "\"", 1);
+    annal__hex_append(buf, bytes);
+    return annal__buf_append(buf, "\"", 1);
 }

@@ -438,8 +438,7 @@ annal_status annal__json_quote(struct buf *out, annal_slice text)
                              : annal__buf_append(out, at, length);
         at += length > 0 ? length : invalid_length(at, end);
     }
-    if (status == ANNAL_OK)
-        status = annal__buf_append(out, "\"", 1);
+    status = annal__buf_append(out, "\"", 1);
     if (status < 0)
         out->len = before;
     return status;

@@ -25,6 +25,7 @@ START_TEST(a_buffer_holds_exactly_its_limit_and_not_a_byte_more)
     ck_assert_int_eq(annal__buf_append_zeros(&buf, 99), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append(&buf, "ab", 2), ANNAL_ERR_LIMIT);
     ck_assert_uint_eq(buf.len, 99);
+    annal__buf_cut(&buf, 99);
     ck_assert_int_eq(annal__buf_append(&buf, "a", 1), ANNAL_OK);
     ck_assert_int_eq(annal__buf_append(&buf, "b", 1), ANNAL_ERR_LIMIT);
     ck_assert_int_eq(annal__buf_reserve(&buf, SIZE_MAX), ANNAL_ERR_LIMIT);
@@ -33,6 +34,31 @@ START_TEST(a_buffer_holds_exactly_its_limit_and_not_a_byte_more)
     ck_assert_ptr_null(annal__buf_cstr(&buf));
     ck_assert_int_eq(buf.ptr[99], 'a');
     ck_assert_uint_eq(buf.len, 100);
+    annal__buf_done(&buf);
+}
+END_TEST
+
+/* buf.h (1) */
+START_TEST(a_failed_append_is_remembered_until_the_buffer_is_cut_or_cleared)
+{
+    struct buf buf = {.limit = 10};
+    ck_assert_int_eq(annal__buf_append(&buf, "12345678", 8), ANNAL_OK);
+    ck_assert_int_eq(annal__buf_append_zeros(&buf, 3), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(annal__buf_append(&buf, "9", 1), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(annal__buf_append(&buf, "", 0), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(annal__buf_printf(&buf, "9"), ANNAL_ERR_LIMIT);
+    ck_assert_ptr_null(annal__buf_cstr(&buf));
+    ck_assert_uint_eq(buf.len, 8);
+    annal__buf_cut(&buf, 2);
+    ck_assert_str_eq(annal__buf_cstr(&buf), "12");
+    ck_assert_int_eq(annal__buf_printf(&buf, "%010d", 0), ANNAL_ERR_LIMIT);
+    annal__buf_consume(&buf, 1);
+    ck_assert_int_eq(annal__buf_append(&buf, "3", 1), ANNAL_ERR_LIMIT);
+    annal__buf_consume(&buf, 1);
+    ck_assert_str_eq(annal__buf_cstr(&buf), "");
+    ck_assert_int_eq(annal__buf_append_zeros(&buf, 11), ANNAL_ERR_LIMIT);
+    annal__buf_clear(&buf);
+    ck_assert_int_eq(annal__buf_append(&buf, "1234567890", 10), ANNAL_OK);
     annal__buf_done(&buf);
 }
 END_TEST
@@ -118,6 +144,7 @@ Suite *suite_buf(void)
     TCase *tests = suite_case(suite, "buf", NULL, NULL);
     tcase_add_test(tests, a_buffer_grows_and_keeps_its_bytes);
     tcase_add_test(tests, a_buffer_holds_exactly_its_limit_and_not_a_byte_more);
+    tcase_add_test(tests, a_failed_append_is_remembered_until_the_buffer_is_cut_or_cleared);
     tcase_add_test(tests, a_buffer_without_a_limit_of_its_own_has_the_default_limit);
     tcase_add_test(tests, print_appends_the_text_of_printf);
     tcase_add_test(tests, consume_drops_from_the_front);

@@ -161,7 +161,7 @@ static annal_status put_message(struct acp_record *record, const char *from, ann
     annal_import_close(record->import);
     record->import = NULL;
     out->instead = false;
-    out->onward->len = onward;
+    annal__buf_cut(out->onward, onward);
     snprintf(reason, sizeof reason, "the importer failed on this message: %.200s", err->message);
     return put_bytes(record, from, message, reason, err);
 }

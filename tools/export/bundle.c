@@ -164,9 +164,8 @@ static annal_status put_session(const struct bundle_session *session, struct buf
                                    session->fork_seq);
     else if (status == ANNAL_OK)
         status = annal__buf_printf(out, "null");
-    if (status == ANNAL_OK)
-        status = annal__buf_printf(out, ",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\"}",
-                                   session->last_seq, session->h);
+    status = annal__buf_printf(out, ",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\"}",
+                               session->last_seq, session->h);
     return status;
 }
 

@@ -58,8 +58,8 @@ static annal_status find_template(struct html *html, annal_error *err)
 static int add_id(void *arg, const annal_row *row)
 {
     struct buf *ids = arg;
-    annal_status status = annal__buf_append_slice(ids, row->values[0].bytes);
-    return status < 0 ? status : annal__buf_append(ids, "", 1);
+    annal__buf_append_slice(ids, row->values[0].bytes);
+    return annal__buf_append(ids, "", 1);
 }
 
 static annal_status find_sessions(struct html *html, annal_slice session, bool tree,
@@ -148,13 +148,12 @@ static annal_status put_before(struct html *html, struct buf *out)
     struct tm utc;
     if (gmtime_r(&seconds, &utc) != NULL)
         strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    annal_status status = annal__buf_append_slice(out, html->before);
-    if (status >= 0)
-        status = annal__buf_printf(
-            out,
-            "<script type=\"application/json\" id=\"annal-head\">"
-            "{\"version\":1,\"annal\":\"%s\",\"made_at\":\"%s\",\"root\":\"%s\",\"sessions\":[",
-            annal_version(), now, html->ids.ptr);
+    annal__buf_append_slice(out, html->before);
+    annal_status status = annal__buf_printf(
+        out,
+        "<script type=\"application/json\" id=\"annal-head\">"
+        "{\"version\":1,\"annal\":\"%s\",\"made_at\":\"%s\",\"root\":\"%s\",\"sessions\":[",
+        annal_version(), now, html->ids.ptr);
     html->next = HEAD;
     return status;
 }

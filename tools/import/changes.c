@@ -178,12 +178,10 @@ static annal_status put_source(struct changes *changes, const char *path, const 
     if (copy->name[0] != '\0' && S_ISREG(st->st_mode) && !copy->has_form)
         unread = size > copy->bytes ? size - copy->bytes : size < copy->bytes ? size : 0;
     annal_time_format(us_of(st->st_mtim), since);
-    annal_status status = annal__buf_printf(out, out->len > 1 ? ",[" : "[");
-    if (status >= 0)
-        status = annal__json_quote(out, annal_slice_of(path));
-    if (status >= 0)
-        status = annal__buf_printf(out, ",\"%s\",%" PRIu64 ",\"%s\",\"%016" PRIx64 "\",", is, size,
-                                   since, log_of(path));
+    annal__buf_printf(out, out->len > 1 ? ",[" : "[");
+    annal__json_quote(out, annal_slice_of(path));
+    annal_status status = annal__buf_printf(out, ",\"%s\",%" PRIu64 ",\"%s\",\"%016" PRIx64 "\",",
+                                            is, size, since, log_of(path));
     if (status < 0)
         return status;
     if (copy->name[0] == '\0')
@@ -414,8 +412,8 @@ annal_status changes_note(annal_store *store, annal_index *index, annal_error *e
 static int add_text(void *arg, const annal_row *row)
 {
     struct buf *out = arg;
-    annal_status status = annal__buf_printf(out, out->ptr[out->len - 1] == '[' ? "" : ",\n");
-    return status < 0 ? status : annal__buf_append_slice(out, row->values[0].bytes);
+    annal__buf_printf(out, out->ptr[out->len - 1] == '[' ? "" : ",\n");
+    return annal__buf_append_slice(out, row->values[0].bytes);
 }
 
 annal_status changes_look(annal_store *store, annal_index *index, struct buf *out, annal_error *err)

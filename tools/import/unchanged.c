@@ -423,7 +423,7 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
         size_t before = unchanged->fresh.len;
         if (annal__buf_printf(&unchanged->fresh, "{\"h\":\"%016" PRIx64 "\",%.*s\n",
                               annal__hash(line.ptr, line.len, 0), (int)line.len, line.ptr) < 0)
-            unchanged->fresh.len = before;
+            annal__buf_cut(&unchanged->fresh, before);
         if (unchanged->fresh.len >= FRESH_BYTES)
             unchanged_write(unchanged);
     }

@@ -374,11 +374,10 @@ static annal_status put_place(struct found *found, size_t number, const annal_se
     const annal_slice texts[] = {hit->type, hit->tool.len > 0 ? hit->tool : hit->role, hit->snippet,
                                  why};
     for (size_t i = 0; status >= 0 && i < sizeof texts / sizeof *texts; i++) {
-        status = annal__buf_append(json, ",", 1);
-        if (status >= 0)
-            status = annal__json_quote(json, texts[i]);
+        annal__buf_append(json, ",", 1);
+        status = annal__json_quote(json, texts[i]);
     }
-    return status < 0 ? status : annal__buf_append(json, "]", 1);
+    return annal__buf_append(json, "]", 1);
 }
 
 static int take_session(void *arg, const annal_search_session *session)

@@ -250,10 +250,9 @@ static annal_status put_hex(struct buf *out, annal_slice bytes)
 
 static annal_status put_base64(struct buf *out, annal_slice bytes)
 {
-    annal_status status = annal__buf_append(out, "\"", 1);
-    if (status >= 0)
-        status = annal__base64_put(out, bytes);
-    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+    annal__buf_append(out, "\"", 1);
+    annal__base64_put(out, bytes);
+    return annal__buf_append(out, "\"", 1);
 }
 
 static annal_status put_value(struct buf *out, const struct field *field, const struct wire *wire,

@@ -219,6 +219,6 @@ annal_status answer_damage_json(struct buf *out, annal_slice session, const anna
         session, JSON_U64(damage->seq), JSON_U64(damage->offset), JSON_U64(damage->length),
         annal_slice_of(damage->event_lost ? "true" : "false"), annal_slice_of(damage->what));
     if (status < 0)
-        out->len = before;
+        annal__buf_cut(out, before);
     return status;
 }

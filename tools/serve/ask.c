@@ -92,7 +92,7 @@ static annal_status put_usage_sql(struct buf *sql, const struct grouping *by)
         return annal__buf_printf(sql, "%s", annal__sql_tools_used);
     annal_status status = annal__buf_printf(sql, "WITH used AS (%s)\n", annal__sql_usage);
     if (status < 0 || by->column == NULL)
-        return status < 0 ? status : annal__buf_printf(sql, "%s", annal__sql_panels);
+        return annal__buf_printf(sql, "%s", annal__sql_panels);
     return annal__buf_printf(
         sql,
         "SELECT name AS %s, sessions, requests, input_tokens, output_tokens, cached_input_tokens,"
@@ -119,12 +119,10 @@ static void ask_in_zone(struct serve *serve, struct request *request, annal_slic
         status = bounds[i] == NULL && times_us[i] == 0 ? annal__buf_append(&body, ",null", 5)
                                                        : annal__json_put(&body, ",?", bound);
     }
-    if (status >= 0)
-        status = annal__buf_printf(&body, ",%u", by->most);
+    status = annal__buf_printf(&body, ",%u", by->most);
     if (status >= 0 && by->panels != NULL)
         status = annal__buf_printf(&body, ",\"%s\",\"%s\"", by->unit, by->panels);
-    if (status >= 0)
-        status = annal__json_put(&body, "],\"sql\":?}", sql);
+    status = annal__json_put(&body, "],\"sql\":?}", sql);
     if (status >= 0)
         question_ask(serve, request, annal__buf_slice(&body), ZONED_MS);
     else
@@ -200,7 +198,7 @@ static annal_status put_snippet(struct buf *out, annal_slice text)
         marked = at < text.len && text.ptr[at] == MARK_BEGIN[0];
         from = at + 1;
     }
-    return status < 0 ? status : annal__buf_append(out, "]", 1);
+    return annal__buf_append(out, "]", 1);
 }
 
 static int put_hit(void *arg, const annal_search_hit *hit)
@@ -208,15 +206,13 @@ static int put_hit(void *arg, const annal_search_hit *hit)
     struct hits *hits = arg;
     char time[ANNAL_TIME_BYTES];
     annal_time_format(hit->ts_us, time);
-    annal_status status =
-        annal__json_put(hits->out,
-                        "#{\"session\":\"#\",\"seq\":#,\"time\":\"#\",\"type\":\"#\",\"role\":?,"
-                        "\"tool\":?,\"snippet\":",
-                        annal_slice_of(hits->count++ > 0 ? ",\n" : ""), hit->session,
-                        JSON_U64(hit->seq), annal_slice_of(time), hit->type, hit->role, hit->tool);
-    if (status >= 0)
-        status = put_snippet(hits->out, hit->snippet);
-    return status < 0 ? status : annal__buf_append(hits->out, "}", 1);
+    annal__json_put(hits->out,
+                    "#{\"session\":\"#\",\"seq\":#,\"time\":\"#\",\"type\":\"#\",\"role\":?,"
+                    "\"tool\":?,\"snippet\":",
+                    annal_slice_of(hits->count++ > 0 ? ",\n" : ""), hit->session,
+                    JSON_U64(hit->seq), annal_slice_of(time), hit->type, hit->role, hit->tool);
+    put_snippet(hits->out, hit->snippet);
+    return annal__buf_append(hits->out, "}", 1);
 }
 
 /* Print the places of a session as hits, and keep what is known of the session for "sessions". */

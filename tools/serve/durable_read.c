@@ -306,7 +306,7 @@ static void wait_or_end(struct request *request, const struct reading *reading)
         request->poll.until_us = now_us + LONG_POLL_US;
     if (!reading->is_closed && now_us < request->poll.until_us) {
         request->poll.offset = reading->offset;
-        request->headers.len = reading->headers;
+        annal__buf_cut(&request->headers, reading->headers);
         annal__buf_clear(&request->answer);
         request->park = park;
         return;
@@ -370,11 +370,9 @@ static annal_status put_lines(struct buf *out, annal_slice bytes)
             len++;
         /* the client removes one space after the colon */
         bool space = len > 0 && bytes.ptr[at] == ' ';
-        status = annal__buf_printf(out, "data:%s", space ? " " : "");
-        if (status >= 0)
-            status = annal__buf_append(out, bytes.ptr + at, len);
-        if (status >= 0)
-            status = annal__buf_append(out, "\n", 1);
+        annal__buf_printf(out, "data:%s", space ? " " : "");
+        annal__buf_append(out, bytes.ptr + at, len);
+        status = annal__buf_append(out, "\n", 1);
         at += len;
         at += at + 1 < bytes.len && bytes.ptr[at] == '\r' && bytes.ptr[at + 1] == '\n' ? 2 : 1;
     }
@@ -391,7 +389,7 @@ static annal_status put_data(const struct live *live, annal_slice bytes, struct 
     else if (status >= 0 && (status = annal__buf_append(out, "data:", 5)) >= 0 &&
              (status = annal__base64_put(out, bytes)) >= 0)
         status = annal__buf_append(out, "\n", 1);
-    return status < 0 ? status : annal__buf_append(out, "\n", 1);
+    return annal__buf_append(out, "\n", 1);
 }
 
 static annal_status put_control(struct live *live, bool whole, bool ended, struct buf *out)
@@ -405,7 +403,7 @@ static annal_status put_control(struct live *live, bool whole, bool ended, struc
         status = annal__buf_printf(out, ",\"upToDate\":true");
     if (status >= 0 && ended)
         status = annal__buf_printf(out, ",\"streamClosed\":true");
-    return status < 0 ? status : annal__buf_printf(out, "}\n\n");
+    return annal__buf_printf(out, "}\n\n");
 }
 
 /* Read whether the stream is closed, and up to which offset. Returns false if it is gone. */

@@ -66,16 +66,12 @@ static annal_status put_store(struct buf *out, const annal_metrics *metrics)
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < sizeof counters / sizeof *counters; i++)
         status = put_counter(out, counters[i].name, counters[i].help, counters[i].value);
-    if (status >= 0)
-        status =
-            put_histogram(out, "sync_seconds", "Time for writing and syncing a group of events",
-                          &metrics->sync_us, 1e-6);
-    if (status >= 0)
-        status = put_histogram(out, "group_events", "Events per sync", &metrics->group_events, 1);
-    return status < 0 ? status
-                      : put_histogram(out, "session_wait_seconds",
-                                      "Time spent waiting for a session of another process",
-                                      &metrics->session_wait_us, 1e-6);
+    put_histogram(out, "sync_seconds", "Time for writing and syncing a group of events",
+                  &metrics->sync_us, 1e-6);
+    put_histogram(out, "group_events", "Events per sync", &metrics->group_events, 1);
+    return put_histogram(out, "session_wait_seconds",
+                         "Time spent waiting for a session of another process",
+                         &metrics->session_wait_us, 1e-6);
 }
 
 /* ---- Shippers of this store ---- */

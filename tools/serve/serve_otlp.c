@@ -280,12 +280,9 @@ static annal_status take_resource(void *arg, annal_slice resource)
         reject(taking, resource, &err);
         return ANNAL_OK;
     }
-    annal_status status =
-        annal__buf_append_slice(&taking->line, annal_slice_of(signals[taking->signal].line));
-    if (status >= 0)
-        status = annal__buf_append_slice(&taking->line, resource);
-    if (status >= 0)
-        status = annal__buf_append(&taking->line, "]}", 2);
+    annal__buf_append_slice(&taking->line, annal_slice_of(signals[taking->signal].line));
+    annal__buf_append_slice(&taking->line, resource);
+    annal_status status = annal__buf_append(&taking->line, "]}", 2);
     for (size_t i = 0; status >= 0 && i < taking->line.len; i++) {
         if (taking->line.ptr[i] == '\n' || taking->line.ptr[i] == '\r')
             taking->line.ptr[i] = ' ';
@@ -341,9 +338,8 @@ static annal_status put_wire_answer(struct buf *out, const struct taking *taking
     /* cut the text, so that its length, and the length of the message with it, fit in one byte */
     len = len > 100 ? 100 : len;
     size_t inner = 1 + digits + 2 + len;
-    annal_status status = annal__buf_printf(out, "\x0a%c\x08", (char)inner);
-    if (status >= 0)
-        status = annal__buf_append(out, count, digits);
+    annal__buf_printf(out, "\x0a%c\x08", (char)inner);
+    annal_status status = annal__buf_append(out, count, digits);
     return status < 0
                ? status
                : annal__buf_printf(out, "\x12%c%.*s", (char)len, (int)len, taking->why.message);

@@ -86,7 +86,7 @@ static annal_status put_proof(struct request *request, const struct proof *proof
 {
     struct buf *out = &request->answer;
     size_t len = line->len > 0 && line->ptr[line->len - 1] == '\n' ? line->len - 1 : line->len;
-    annal_status status = annal__buf_printf(
+    annal__buf_printf(
         out,
         "{\"session_id\":\"%s\",\"seq\":%" PRIu64 ",\"format\":\"%s\",\"offset\":%" PRIu64
         ",\"bytes\":%" PRIu64 ",\"hash\":\"%016" PRIx64 "\",\"previous\":\"%016" PRIx64
@@ -94,15 +94,10 @@ static annal_status put_proof(struct request *request, const struct proof *proof
         proof->journal, proof->seq, proof->format == ANNAL_FORMAT_MSGPACK ? "msgpack" : "jsonl",
         proof->event.offset, proof->event.length, proof->event.h, proof->previous,
         proof->proved ? "true" : "false");
-    if (status >= 0)
-        status = proof->why == NULL ? annal__buf_append(out, "null", 4)
-                                    : annal__json_quote(out, annal_slice_of(proof->why));
-    if (status >= 0)
-        status = annal__buf_append(out, ",\"line\":", 8);
-    if (status >= 0)
-        status = len == 0 ? annal__buf_append(out, "null", 4)
-                          : annal__json_quote(out, (annal_slice){line->ptr, len});
-    return status < 0 ? status : annal__buf_append(out, "}", 1);
+    annal__json_put(out, proof->why == NULL ? "#,\"line\":" : "?,\"line\":",
+                    annal_slice_of(proof->why == NULL ? "null" : proof->why));
+    return annal__json_put(out, len == 0 ? "#}" : "?}",
+                           len == 0 ? ANNAL_SLICE("null") : (annal_slice){line->ptr, len});
 }
 
 void serve_proof_get(struct serve *serve, struct request *request)

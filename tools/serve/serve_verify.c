@@ -22,8 +22,8 @@ static int add_name(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     struct buf *names = arg;
     (void)journal_bytes;
-    annal_status status = annal__buf_append_slice(names, session);
-    return status < 0 ? status : annal__buf_append(names, "", 1);
+    annal__buf_append_slice(names, session);
+    return annal__buf_append(names, "", 1);
 }
 
 static void add_finding(void *arg, const annal_finding *finding)

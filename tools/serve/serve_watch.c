@@ -41,8 +41,7 @@ void serve_watch_get(struct serve *serve, struct request *request)
     } else {
         status = annal__buf_printf(unread.out, "{\"watch\":null");
     }
-    if (status >= 0)
-        status = annal__buf_printf(unread.out, ",\"unread\":[");
+    status = annal__buf_printf(unread.out, ",\"unread\":[");
     if (status >= 0)
         status = changes_unread(serve->store, serve->index, add_source, &unread, &err);
     if (status >= 0)

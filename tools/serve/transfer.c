@@ -250,12 +250,11 @@ static annal_status put_report(struct buf *out, annal_slice lines)
         size_t len = newline == NULL ? lines.len - at : (size_t)(newline - lines.ptr) - at;
         if (len > 0 && !first)
             status = annal__buf_append(out, ",", 1);
-        if (status >= 0)
-            status = annal__buf_append(out, lines.ptr + at, len);
+        status = annal__buf_append(out, lines.ptr + at, len);
         first = first && len == 0;
         at += len + 1;
     }
-    return status < 0 ? status : annal__buf_append(out, "]}", 2);
+    return annal__buf_append(out, "]}", 2);
 }
 
 static void replace(char *text, const char *what, const char *with)

@@ -11,7 +11,7 @@ int rows_json_columns(void *arg, const annal_row *row)
     for (size_t i = 0; status >= 0 && i < row->count; i++)
         status = annal__json_put(rows->out, i > 0 ? ",?" : "?", annal_slice_of(row->names[i]));
     rows->begun = true;
-    return status < 0 ? status : annal__buf_append(rows->out, "],\"rows\":[", 10);
+    return annal__buf_append(rows->out, "],\"rows\":[", 10);
 }
 
 int rows_json_row(void *arg, const annal_row *row)

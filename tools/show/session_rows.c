@@ -19,8 +19,8 @@
 static int keep_id(void *arg, const annal_row *row)
 {
     struct buf *text = arg;
-    annal_status status = annal__buf_append_slice(text, row->values[0].bytes);
-    return status < 0 ? status : annal__buf_append(text, "", 1);
+    annal__buf_append_slice(text, row->values[0].bytes);
+    return annal__buf_append(text, "", 1);
 }
 
 /* Append the ids of the sessions as a JSON array. */
@@ -29,7 +29,7 @@ static annal_status put_ids(struct buf *out, const struct session_match *match)
     annal_status status = annal__buf_append(out, "[", 1);
     for (size_t i = 0; status >= 0 && i < match->session_count; i++)
         status = annal__json_put(out, "#?", annal_slice_of(i == 0 ? "" : ","), match->sessions[i]);
-    return status < 0 ? status : annal__buf_append(out, "]", 1);
+    return annal__buf_append(out, "]", 1);
 }
 
 annal_status session_ids_find(struct session_ids *out, annal_index *index,

@@ -64,9 +64,8 @@ static annal_status place_of(struct outline *outline, annal_slice type, size_t *
         at += len + 1;
     }
     *out = place;
-    annal_status status = annal__buf_append_slice(&outline->names, type);
-    if (status >= 0)
-        status = annal__buf_append(&outline->names, "", 1);
+    annal__buf_append_slice(&outline->names, type);
+    annal_status status = annal__buf_append(&outline->names, "", 1);
     if (status >= 0 && place > 0)
         status = annal__buf_append(&outline->types, ",", 1);
     return status < 0 ? status : annal__json_quote(&outline->types, type);
@@ -94,8 +93,8 @@ static int add_event(void *arg, const annal_row *row)
 
 static annal_status join(struct buf *out, const char *before, struct buf *part)
 {
-    annal_status status = annal__buf_append_slice(out, annal_slice_of(before));
-    return status < 0 ? status : annal__buf_append_slice(out, annal__buf_slice(part));
+    annal__buf_append_slice(out, annal_slice_of(before));
+    return annal__buf_append_slice(out, annal__buf_slice(part));
 }
 
 annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t from,

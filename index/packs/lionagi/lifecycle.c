@@ -150,34 +150,28 @@ static annal_status write_transition(const struct stale *stale, const struct qui
                                      const char *why, struct buf *out)
 {
     char process[ANNAL_PROCESS_JSON_BYTES];
-    annal_status status =
-        annal__buf_printf(out,
-                          "{\"expected\":[\"running\"],\"to\":\"failed\",\"reason_code\":\"session."
-                          "stale.no_heartbeat\",\"reason_summary\":\"silent for %.1f h, and "
-                          "%s\",\"quiet_since\":%.17g,\"source\":\"admin\",\"actor\":",
-                          (stale->now - quiet->last_activity) / 3600, why, quiet->last_activity);
-    if (status >= 0)
-        status = annal__json_quote(out, stale->actor);
-    if (status >= 0)
-        status = annal__buf_printf(
-            out,
-            ",\"evidence_refs\":[{\"kind\":\"session_health\",\"health\":\"stale\","
-            "\"last_activity\":%.17g,\"threshold_seconds\":%.17g,\"process_dead\":true,"
-            "\"why\":\"%s\",\"process\":%s}]}",
-            quiet->last_activity, quiet->allowed, why,
-            annal_process_json(&quiet->process, process));
+    annal__buf_printf(out,
+                      "{\"expected\":[\"running\"],\"to\":\"failed\",\"reason_code\":\"session."
+                      "stale.no_heartbeat\",\"reason_summary\":\"silent for %.1f h, and "
+                      "%s\",\"quiet_since\":%.17g,\"source\":\"admin\",\"actor\":",
+                      (stale->now - quiet->last_activity) / 3600, why, quiet->last_activity);
+    annal__json_quote(out, stale->actor);
+    annal_status status = annal__buf_printf(
+        out,
+        ",\"evidence_refs\":[{\"kind\":\"session_health\",\"health\":\"stale\","
+        "\"last_activity\":%.17g,\"threshold_seconds\":%.17g,\"process_dead\":true,"
+        "\"why\":\"%s\",\"process\":%s}]}",
+        quiet->last_activity, quiet->allowed, why, annal_process_json(&quiet->process, process));
     return status;
 }
 
 static annal_status write_record(const struct stale *stale, const struct quiet *quiet, uint64_t seq,
                                  const char *why, struct buf *out)
 {
-    annal_status status =
-        annal__json_put(out, "{\"action\":\"transition\",\"target_id\":\"#\",\"actor\":?",
-                        annal_slice_of(quiet->session), stale->actor);
-    if (status >= 0)
-        status = annal__buf_printf(
-            out, ",\"details\":{\"to\":\"failed\",\"seq\":%" PRIu64 ",\"why\":\"%s\"}}", seq, why);
+    annal__json_put(out, "{\"action\":\"transition\",\"target_id\":\"#\",\"actor\":?",
+                    annal_slice_of(quiet->session), stale->actor);
+    annal_status status = annal__buf_printf(
+        out, ",\"details\":{\"to\":\"failed\",\"seq\":%" PRIu64 ",\"why\":\"%s\"}}", seq, why);
     return status;
 }
 

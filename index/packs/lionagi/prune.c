@@ -121,8 +121,7 @@ static int note_candidate(void *arg, const annal_row *row)
                 annal__buf_printf(&prune->candidates, "%lld", (long long)row->values[i].integer);
         else
             status = annal__buf_append_slice(&prune->candidates, row->values[i].bytes);
-        if (status >= 0)
-            status = annal__buf_append(&prune->candidates, "", 1);
+        status = annal__buf_append(&prune->candidates, "", 1);
     }
     return status;
 }
@@ -132,9 +131,8 @@ static int note_linked(void *arg, const annal_row *row)
     struct prune *prune = arg;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < 2; i++) {
-        status = annal__buf_append_slice(&prune->linked, row->values[i].bytes);
-        if (status >= 0)
-            status = annal__buf_append(&prune->linked, "", 1);
+        annal__buf_append_slice(&prune->linked, row->values[i].bytes);
+        status = annal__buf_append(&prune->linked, "", 1);
     }
     return status;
 }
@@ -176,15 +174,15 @@ static annal_status append(struct prune *prune, annal_pruned *pruned, const char
 {
     annal_writer *writer = NULL;
     struct buf data = {0};
-    annal_status status = annal__buf_printf(&data, "{\"cutoff\":\"%s\",\"keep_n\":%" PRIu64,
-                                            prune->cutoff, prune->options->keep_n);
-    if (status >= 0)
-        status = prune->options->orphan_progressions
-                     ? annal__buf_printf(&data,
-                                         ",\"orphan_progressions\":true,\"keep_progressions\":%s,"
-                                         "\"keep_messages\":%s}",
-                                         progressions, messages)
-                     : annal__buf_printf(&data, ",\"messages\":%s}", messages);
+    annal__buf_printf(&data, "{\"cutoff\":\"%s\",\"keep_n\":%" PRIu64, prune->cutoff,
+                      prune->options->keep_n);
+    annal_status status =
+        prune->options->orphan_progressions
+            ? annal__buf_printf(&data,
+                                ",\"orphan_progressions\":true,\"keep_progressions\":%s,"
+                                "\"keep_messages\":%s}",
+                                progressions, messages)
+            : annal__buf_printf(&data, ",\"messages\":%s}", messages);
     if (status < 0) {
         status =
             annal__fail(err, status, "cannot prune session '%.*s'", ANNAL_FMT(pruned->session));
