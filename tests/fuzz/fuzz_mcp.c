@@ -91,7 +91,7 @@ static void check_answer(annal_slice answer, annal_slice id)
 static void fuzz_message(annal_slice text, uint8_t choice)
 {
     static const char *const versions[] = {"", "2025-03-26", "2025-11-25", "2026-07-28"};
-    struct mcp_text out = {0};
+    struct buf out = {0};
     const char *version = versions[choice >> 1 & 3];
     mcp.over_http = (choice & 8) != 0;
     mcp.header_version = mcp.header_method = mcp.header_name = NULL;
@@ -100,30 +100,29 @@ static void fuzz_message(annal_slice text, uint8_t choice)
         mcp.header_version = version, mcp.header_method = "tools/list";
     bool valid = annal__json_check(text, MCP_DEPTH, NULL) == JSON_VALID;
     unsigned status = mcp_rpc_answer(&mcp, text, &out);
-    MUST(!out.failed && status >= 200 && (valid || (status == 400 && out.buf.len > 0)));
-    check_answer(annal__buf_slice(&out.buf),
-                 valid ? mcp_text_member(text, "id") : (annal_slice){0});
+    MUST(out.status >= 0 && status >= 200 && (valid || (status == 400 && out.len > 0)));
+    check_answer(annal__buf_slice(&out), valid ? mcp_text_member(text, "id") : (annal_slice){0});
     (void)mcp_rpc_cancelled(text);
-    annal__buf_done(&out.buf);
+    annal__buf_done(&out);
 }
 
 static void fuzz_arguments(annal_slice text, uint8_t choice)
 {
     static const char *const names[] = {"\"search\"", "\"open\"", "\"list\"", "\"open\""};
-    struct mcp_text out = {0};
+    struct buf out = {0};
     bool failed = false;
     if (annal__json_check(text, MCP_DEPTH, NULL) != JSON_VALID ||
         annal__json_trim(text).ptr[0] != '{')
         return;
     MUST(mcp_call_tool(&mcp, annal_slice_of(names[choice >> 1 & 3]), annal__json_trim(text),
                        (annal_slice){0}, &out, &failed));
-    MUST(!out.failed && out.buf.len > 0 && annal__buf_cstr(&out.buf) != NULL);
-    for (const char *line = out.buf.ptr; !failed && line != NULL;) {
+    MUST(out.status >= 0 && out.len > 0 && annal__buf_cstr(&out) != NULL);
+    for (const char *line = out.ptr; !failed && line != NULL;) {
         const char *end = strchr(line, '\n'), *secret = strstr(line, SECRET);
         MUST(secret == NULL || (end != NULL && secret > end) || strncmp(line, "| ", 2) == 0);
         line = end == NULL ? NULL : end + 1;
     }
-    annal__buf_done(&out.buf);
+    annal__buf_done(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

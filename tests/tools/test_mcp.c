@@ -294,16 +294,16 @@ END_TEST
 /* Answer a message as POST /mcp does. Returns the HTTP status; cli.out has the answer. */
 static unsigned post(const char *version, const char *method, const char *name, const char *body)
 {
-    struct mcp_text out = {0};
+    struct buf out = {0};
     struct mcp mcp = {
         .over_http = true, .header_version = version, .header_method = method, .header_name = name};
     snprintf(mcp.version, sizeof mcp.version, "%s", version == NULL ? "" : version);
     unsigned status = mcp_rpc_answer(&mcp, annal_slice_of(body), &out);
     free(cli.out);
-    cli.out = calloc(1, out.buf.len + 2);
-    if (out.buf.len > 0)
-        sprintf(cli.out, "%.*s\n", (int)out.buf.len, out.buf.ptr);
-    annal__buf_done(&out.buf);
+    cli.out = calloc(1, out.len + 2);
+    if (out.len > 0)
+        sprintf(cli.out, "%.*s\n", (int)out.len, out.ptr);
+    annal__buf_done(&out);
     return status;
 }
 

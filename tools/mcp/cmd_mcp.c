@@ -91,16 +91,16 @@ static int ask_cancelled(void *arg)
 /* Answer the message, or a line that is too long. Returns false if the client has gone. */
 static bool answer(struct stdio *stdio, bool is_too_long)
 {
-    struct mcp_text out = {0};
+    struct buf out = {0};
     annal_slice message = annal__buf_slice(&stdio->message);
     bool good = true;
     if (is_too_long || (annal__json_trim(message).len > 0 && !is_cancelled(stdio)))
         (void)mcp_rpc_answer(&stdio->mcp, message, &out);
-    if (out.buf.len > 0 && !out.failed && !is_cancelled(stdio)) {
-        mcp_text_put(&out, "\n");
-        good = annal__io_write_fd(STDOUT_FILENO, annal__buf_slice(&out.buf));
+    if (out.len > 0 && out.status >= 0 && !is_cancelled(stdio)) {
+        annal__buf_printf(&out, "\n");
+        good = annal__io_write_fd(STDOUT_FILENO, annal__buf_slice(&out));
     }
-    annal__buf_done(&out.buf);
+    annal__buf_done(&out);
     return good;
 }
 

@@ -46,22 +46,12 @@ struct mcp {
     const char *header_version, *header_method, *header_name;
 };
 
-/* A text that grows. If memory runs out, failed is set, and later calls do nothing. */
-struct mcp_text {
-    struct buf buf;
-    bool failed;
-};
-
 /* ---- Text: mcp_text.c ---- */
 
-void mcp_text_put(struct mcp_text *out, const char *format, ...) ANNAL_PRINTF(2, 3);
-void mcp_text_put_slice(struct mcp_text *out, annal_slice text);
-void mcp_text_put_json(struct mcp_text *out, annal_slice text); /* as a JSON string */
-
 /* Append a text on one line, without control characters, up to `most` bytes. */
-void mcp_text_put_line(struct mcp_text *out, annal_slice text, size_t most);
+void mcp_text_put_line(struct buf *out, annal_slice text, size_t most);
 
-/* A callback for annal_index_sql(), whose arg is a struct mcp_text: append the first two columns of
+/* A callback for annal_index_sql(), whose arg is a struct buf: append the first two columns of
  * a row, facts and a text of a journal, as two lines. */
 int mcp_text_row(void *arg, const annal_row *row);
 
@@ -75,24 +65,24 @@ annal_slice mcp_text_member(annal_slice object, const char *name);
 struct mcp_call {
     struct mcp *mcp;
     annal_slice arguments, meta; /* raw JSON */
-    struct mcp_text *text;
+    struct buf *text;
     size_t max_bytes;
     annal_error err;
     struct buf strings; /* memory for texts of arguments */
 };
 
 /* Append the tools that the client may call as items of a JSON array. */
-void mcp_call_list(const struct mcp *mcp, struct mcp_text *out);
+void mcp_call_list(const struct mcp *mcp, struct buf *out);
 
 /* Call a tool. Returns false if no tool has this name; otherwise text receives the answer, and
  * *out_failed whether it says why the call failed. */
 bool mcp_call_tool(struct mcp *mcp, annal_slice name, annal_slice arguments, annal_slice meta,
-                   struct mcp_text *text, bool *out_failed);
+                   struct buf *text, bool *out_failed);
 
 /* Append a page of sessions as resources, from number `from` on. *out_next is where the next page
  * begins; 0 after the last. */
-annal_status mcp_call_resources(struct mcp *mcp, uint64_t from, struct mcp_text *out,
-                                uint64_t *out_next, annal_error *err);
+annal_status mcp_call_resources(struct mcp *mcp, uint64_t from, struct buf *out, uint64_t *out_next,
+                                annal_error *err);
 
 /* ---- Handles and the store: mcp_open.c ---- */
 
@@ -121,7 +111,7 @@ annal_status mcp_open(struct mcp_call *call, annal_slice handle, bool all);
 
 /* Answer one message, or a batch. out receives JSON without a line break, or nothing if the message
  * needs no answer. Returns the HTTP status. */
-unsigned mcp_rpc_answer(struct mcp *mcp, annal_slice message, struct mcp_text *out);
+unsigned mcp_rpc_answer(struct mcp *mcp, annal_slice message, struct buf *out);
 
 /* Return the id of a request that a message cancels, as raw JSON; empty if it cancels none. */
 annal_slice mcp_rpc_cancelled(annal_slice message);

@@ -76,27 +76,27 @@ static char *find_file(const struct client *client)
     return NULL;
 }
 
-static void put_entry(const struct client *client, const struct args *args, struct mcp_text *out)
+static void put_entry(const struct client *client, const struct args *args, struct buf *out)
 {
     char self[PATH_MAX], store[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     snprintf(self + (len > 0 ? len : 0), len > 0 ? 1 : sizeof self, "%s", len > 0 ? "" : "annal");
-    mcp_text_put_slice(out, annal_slice_of(client->before));
-    mcp_text_put_json(out, annal_slice_of(self));
-    mcp_text_put(out, "%s\"mcp\"", client->between);
+    annal__buf_append_slice(out, annal_slice_of(client->before));
+    annal__json_quote(out, annal_slice_of(self));
+    annal__buf_printf(out, "%s\"mcp\"", client->between);
     if (args_has(args, "all"))
-        mcp_text_put(out, ", \"--all\"");
+        annal__buf_printf(out, ", \"--all\"");
     if (args->store != NULL) {
-        mcp_text_put(out, ", \"--store\", ");
-        mcp_text_put_json(
+        annal__buf_printf(out, ", \"--store\", ");
+        annal__json_quote(
             out, annal_slice_of(realpath(args->store, store) != NULL ? store : args->store));
     }
-    mcp_text_put_slice(out, annal_slice_of(client->after));
+    annal__buf_append_slice(out, annal_slice_of(client->after));
 }
 
 /* Return why a server cannot be added to a file of JSON; NULL after adding it to out. */
 static const char *add_to_json(const struct client *client, annal_slice old, annal_slice entry,
-                               struct mcp_text *out)
+                               struct buf *out)
 {
     annal_slice text = annal__json_trim(old.len > 0 ? old : ANNAL_SLICE("{}"));
     if (annal__json_check(text, JSON_DEPTH, NULL) != JSON_VALID || text.ptr[0] != '{')
@@ -112,19 +112,19 @@ static const char *add_to_json(const struct client *client, annal_slice old, ann
     bool is_empty =
         !annal__json_walk_object(&walk, into) || !annal__json_walk_next(&walk, &name, &value);
     size_t before = (size_t)(into.ptr + 1 - text.ptr);
-    mcp_text_put_slice(out, (annal_slice){text.ptr, before});
+    annal__buf_append_slice(out, (annal_slice){text.ptr, before});
     if (servers.len == 0)
-        mcp_text_put(out, "\n  \"%s\": {", client->member);
-    mcp_text_put(out, "\n    \"annal\": ");
-    mcp_text_put_slice(out, entry);
-    mcp_text_put(out, servers.len == 0 ? "\n  }" : "");
-    mcp_text_put(out, is_empty ? "\n" : ",");
-    mcp_text_put_slice(out, (annal_slice){text.ptr + before, text.len - before});
-    mcp_text_put(out, "\n");
+        annal__buf_printf(out, "\n  \"%s\": {", client->member);
+    annal__buf_printf(out, "\n    \"annal\": ");
+    annal__buf_append_slice(out, entry);
+    annal__buf_printf(out, servers.len == 0 ? "\n  }" : "");
+    annal__buf_printf(out, is_empty ? "\n" : ",");
+    annal__buf_append_slice(out, (annal_slice){text.ptr + before, text.len - before});
+    annal__buf_printf(out, "\n");
     return NULL;
 }
 
-static const char *add_to_toml(annal_slice old, annal_slice entry, struct mcp_text *out)
+static const char *add_to_toml(annal_slice old, annal_slice entry, struct buf *out)
 {
     static const char *const names[] = {"mcp_servers.annal", "mcp_servers.\"annal\"",
                                         "mcp_servers.'annal'"};
@@ -140,9 +140,9 @@ static const char *add_to_toml(annal_slice old, annal_slice entry, struct mcp_te
         line = memchr(line, '\n', (size_t)(end - line));
         line = line == NULL ? NULL : line + 1;
     }
-    mcp_text_put_slice(out, old);
-    mcp_text_put(out, old.len == 0 ? "" : old.ptr[old.len - 1] == '\n' ? "\n" : "\n\n");
-    mcp_text_put_slice(out, entry);
+    annal__buf_append_slice(out, old);
+    annal__buf_printf(out, old.len == 0 ? "" : old.ptr[old.len - 1] == '\n' ? "\n" : "\n\n");
+    annal__buf_append_slice(out, entry);
     return NULL;
 }
 
@@ -177,7 +177,7 @@ static int write_file(const char *path, annal_slice text)
 static int add_server(const struct client *client, char *path, annal_slice entry)
 {
     struct buf old = {0};
-    struct mcp_text text = {0};
+    struct buf text = {0};
     int exit_status = 0;
     const char *why = NULL;
     bool is_there = access(path, F_OK) == 0;
@@ -190,7 +190,7 @@ static int add_server(const struct client *client, char *path, annal_slice entry
         exit_status = fail_refused("mcp install: '%s' is unchanged: %s; 'annal mcp install %s' "
                                    "prints what it needs",
                                    path, why, client->name);
-    else if (exit_status == 0 && text.failed)
+    else if (exit_status == 0 && text.status < 0)
         exit_status = fail_storage("mcp install: out of memory");
     if (exit_status == 0 && !is_there && !target_make_parents(path))
         exit_status =
@@ -198,36 +198,36 @@ static int add_server(const struct client *client, char *path, annal_slice entry
     if (exit_status == 0 && is_there)
         exit_status = keep_backup(path, annal__buf_slice(&old));
     if (exit_status == 0)
-        exit_status = write_file(path, annal__buf_slice(&text.buf));
+        exit_status = write_file(path, annal__buf_slice(&text));
     if (exit_status == 0)
         say("mcp install: wrote %s%s; restart the client", path,
             is_there ? ", and kept the old file as the same name with " BACKUP : "");
     annal__buf_done(&old);
-    annal__buf_done(&text.buf);
+    annal__buf_done(&text);
     return exit_status;
 }
 
 int mcp_install(const struct args *args)
 {
     const struct client *client = find_client(args_get(args, "CLIENT"));
-    struct mcp_text entry = {0};
+    struct buf entry = {0};
     int exit_status = 0;
     char *path = find_file(client);
     put_entry(client, args, &entry);
-    if (path == NULL || entry.failed) {
+    if (path == NULL || entry.status < 0) {
         exit_status = fail_refused("mcp install: HOME names no directory");
     } else if (args_has(args, "write")) {
-        exit_status = add_server(client, path, annal__buf_slice(&entry.buf));
+        exit_status = add_server(client, path, annal__buf_slice(&entry));
     } else {
         say("mcp install: to be added to %s; --write does so, and keeps the old file", path);
         if (client->member != NULL)
-            printf("{\n  \"%s\": {\n    \"annal\": %.*s\n  }\n}\n", client->member,
-                   (int)entry.buf.len, entry.buf.ptr);
+            printf("{\n  \"%s\": {\n    \"annal\": %.*s\n  }\n}\n", client->member, (int)entry.len,
+                   entry.ptr);
         else
-            out_slice(annal__buf_slice(&entry.buf));
+            out_slice(annal__buf_slice(&entry));
         exit_status = out_finish(0);
     }
-    annal__buf_done(&entry.buf);
+    annal__buf_done(&entry);
     annal__free(path);
     return exit_status;
 }

@@ -164,29 +164,29 @@ static void put(struct window *window, annal_slice text)
 
 /* Quote the content in at most `most` bytes, each line after "| ", and say what was cut and how to
  * continue. */
-static void quote(struct mcp_text *out, struct window *window, size_t most,
+static void quote(struct buf *out, struct window *window, size_t most,
                   const struct mcp_handle *handle, uint64_t seq)
 {
     const struct buf *kept = &window->kept;
-    size_t at = 0, begin = out->buf.len;
-    while (at < kept->len && out->buf.len - begin + 4 < most && !out->failed) {
+    size_t at = 0, begin = out->len;
+    while (at < kept->len && out->len - begin + 4 < most && out->status >= 0) {
         const char *line = kept->ptr + at, *end = memchr(line, '\n', kept->len - at);
         size_t len = end == NULL ? kept->len - at : (size_t)(end - line);
-        size_t room = most - (out->buf.len - begin) - 3;
+        size_t room = most - (out->len - begin) - 3;
         bool cut = len > room;
         for (len = cut ? room : len; cut && len > 0 && ((unsigned char)line[len] & 0xc0) == 0x80;)
             len--;
-        mcp_text_put(out, "| ");
-        mcp_text_put_slice(out, (annal_slice){line, len});
-        mcp_text_put(out, "\n");
+        annal__buf_printf(out, "| ");
+        annal__buf_append_slice(out, (annal_slice){line, len});
+        annal__buf_printf(out, "\n");
         at += len + (cut ? 0 : 1);
     }
     if (window->skip + at < window->total)
-        mcp_text_put(out,
-                     "cut: bytes %zu to %zu of %" PRIu64 "; continue: open %s%c%" PRIu64 "+%zu\n",
-                     window->skip, window->skip + at, window->total, handle->session,
-                     handle->kind == MCP_STATE ? '@' : ':', seq, window->skip + at);
-    out->failed = out->failed || window->failed;
+        annal__buf_printf(
+            out, "cut: bytes %zu to %zu of %" PRIu64 "; continue: open %s%c%" PRIu64 "+%zu\n",
+            window->skip, window->skip + at, window->total, handle->session,
+            handle->kind == MCP_STATE ? '@' : ':', seq, window->skip + at);
+    out->status = window->failed ? ANNAL_ERR_NOMEM : out->status;
     annal__buf_done(&window->kept);
 }
 
@@ -273,25 +273,27 @@ static void put_event(struct mcp_call *call, const struct mcp_handle *handle,
                       const annal_event *event, size_t most, bool all)
 {
     char time[ANNAL_TIME_BYTES];
-    struct mcp_text *out = call->text;
+    struct buf *out = call->text;
     struct window window = window_of(handle, most);
     struct rendering of = {.window = &window, .all = all, .of_range = handle->kind == MCP_RANGE};
     annal_slice tool = annal__json_member(event->data, "tool");
     annal_slice who =
         annal__json_inside(tool.len > 0 ? tool : annal__json_member(event->data, "role"));
     annal_time_format(event->ts_us, time);
-    mcp_text_put(out, ":%" PRIu64 "  %016" PRIx64 "  %.19sZ  %.*s  %.*s\n", event->seq, event->h,
-                 time, ANNAL_FMT(event->type), (int)(who.len < 100 ? who.len : 100), who.ptr);
+    annal__buf_printf(out, ":%" PRIu64 "  %016" PRIx64 "  %.19sZ  %.*s  %.*s\n", event->seq,
+                      event->h, time, ANNAL_FMT(event->type), (int)(who.len < 100 ? who.len : 100),
+                      who.ptr);
     if (of.of_range && (annal__slice_begins(event->type, "import.") ||
                         annal__slice_is(event->type, "agent.turn.usage")))
         return;
     render(&of, event->data);
     quote(out, &window, most, handle, event->seq);
     if (of.left_out > 0 && !of.of_range)
-        mcp_text_put(out,
-                     "left out: %" PRIu64 " bytes of members that importers and providers add; "
-                     "all:true shows them\n",
-                     of.left_out);
+        annal__buf_printf(out,
+                          "left out: %" PRIu64
+                          " bytes of members that importers and providers add; "
+                          "all:true shows them\n",
+                          of.left_out);
     annal__buf_done(&of.path);
     annal__buf_done(&of.text);
 }
@@ -299,7 +301,7 @@ static void put_event(struct mcp_call *call, const struct mcp_handle *handle,
 static annal_status put_events(struct mcp_call *call, const struct mcp_handle *handle, bool all)
 {
     const annal_slice id = annal_slice_of(handle->session);
-    struct mcp_text *out = call->text;
+    struct buf *out = call->text;
     bool one = handle->kind == MCP_EVENT;
     const annal_filter filter = {.sessions = &id,
                                  .session_count = 1,
@@ -310,22 +312,22 @@ static annal_status put_events(struct mcp_call *call, const struct mcp_handle *h
     annal_event event;
     uint64_t count = 0;
     annal_status status = annal_query_open(call->mcp->index, &filter, &query, &call->err);
-    mcp_text_put(out, "session %s\n", handle->session);
+    annal__buf_printf(out, "session %s\n", handle->session);
     while (status >= 0 && (status = annal_query_next(query, &session, &event, &call->err)) >= 0 &&
            status != ANNAL_END) {
-        size_t used = out->buf.len + TAIL_BYTES;
+        size_t used = out->len + TAIL_BYTES;
         size_t room = call->max_bytes > used + 200 ? call->max_bytes - used : 200;
         if (count++ > 0 && room < EVENT_BYTES) {
             char to[24] = "";
             if (handle->to > 0)
                 snprintf(to, sizeof to, "%" PRIu64, handle->to);
-            mcp_text_put(out, "cut: the answer is full; continue: open %s:%" PRIu64 "-%s\n",
-                         handle->session, event.seq, to);
+            annal__buf_printf(out, "cut: the answer is full; continue: open %s:%" PRIu64 "-%s\n",
+                              handle->session, event.seq, to);
             break;
         }
         if (status == ANNAL_DAMAGE)
-            mcp_text_put(out, ":%" PRIu64 "  damaged: the journal does not prove this event\n",
-                         event.seq);
+            annal__buf_printf(out, ":%" PRIu64 "  damaged: the journal does not prove this event\n",
+                              event.seq);
         else
             put_event(call, handle, &event, one || room < EVENT_BYTES ? room : EVENT_BYTES, all);
     }
@@ -346,7 +348,7 @@ static int put_piece(void *arg, const char *bytes, size_t len)
 
 static annal_status put_state(struct mcp_call *call, const struct mcp_handle *handle)
 {
-    struct mcp_text *out = call->text;
+    struct buf *out = call->text;
     size_t most = call->max_bytes - TAIL_BYTES;
     struct window window = window_of(handle, most);
     annal_state *state = NULL;
@@ -357,8 +359,8 @@ static annal_status put_state(struct mcp_call *call, const struct mcp_handle *ha
     if (status >= 0)
         status = annal_state_json(state, put_piece, &window, &call->err);
     if (status >= 0) {
-        mcp_text_put(out, "The tables of %s after event %" PRIu64 ", as JSON.\n", handle->session,
-                     info.seq);
+        annal__buf_printf(out, "The tables of %s after event %" PRIu64 ", as JSON.\n",
+                          handle->session, info.seq);
         quote(out, &window, most, handle, handle->from);
     }
     annal__buf_done(&window.kept);
@@ -378,7 +380,7 @@ struct overview {
 static int put_row(void *arg, const annal_row *row)
 {
     struct overview *overview = arg;
-    bool full = overview->call->text->buf.len + 2000 + TAIL_BYTES > overview->call->max_bytes;
+    bool full = overview->call->text->len + 2000 + TAIL_BYTES > overview->call->max_bytes;
     if (overview->rows++ > 0 && (full || overview->rows > ROWS_MAX)) {
         overview->next = (uint64_t)row->values[2].integer;
         return 1;
@@ -390,21 +392,22 @@ static annal_status put_session(struct mcp_call *call, const struct mcp_handle *
                                 const annal_session_info *info)
 {
     const char *id = handle->session;
-    struct mcp_text *out = call->text;
+    struct buf *out = call->text;
     struct overview overview = {.call = call};
     annal_lag lag = {0};
     const annal_value params[] = {string_value(id), integer_value((int64_t)handle->offset)};
     const annal_sql_options options = {.params = params, .param_count = 2, .out_lag = &lag};
-    mcp_text_put(out, "last event %s:%" PRIu64 "  %016" PRIx64 "\n", id, info->last_seq,
-                 info->last_h);
+    annal__buf_printf(out, "last event %s:%" PRIu64 "  %016" PRIx64 "\n", id, info->last_seq,
+                      info->last_h);
     annal_status status = annal_index_sql(call->mcp->index, annal_slice_of(annal__sql_mcp_session),
                                           &options, put_row, &overview, &call->err);
     if (overview.next > 0)
-        mcp_text_put(out, "cut: more turns; continue: open %s+%" PRIu64 "\n", id, overview.next);
+        annal__buf_printf(out, "cut: more turns; continue: open %s+%" PRIu64 "\n", id,
+                          overview.next);
     if (lag.bytes > 0)
-        mcp_text_put(out, "Left out: %" PRIu64 " bytes that are not in the tables yet\n",
-                     lag.bytes);
-    mcp_text_put(out, "Next: open %s:SEQ, or %s:A-B\n", id, id);
+        annal__buf_printf(out, "Left out: %" PRIu64 " bytes that are not in the tables yet\n",
+                          lag.bytes);
+    annal__buf_printf(out, "Next: open %s:SEQ, or %s:A-B\n", id, id);
     return status < 0 ? status : ANNAL_OK;
 }
 

@@ -52,7 +52,7 @@ enum { LEGACY_COUNT = sizeof legacy / sizeof *legacy };
 
 struct message {
     struct mcp *mcp;
-    struct mcp_text *out;
+    struct buf *out;
     annal_slice id; /* raw JSON; empty for a notification */
     annal_slice method, params, meta;
     bool modern;     /* whether the revision is in _meta */
@@ -66,17 +66,17 @@ struct message {
 static void put_error_data(struct message *message, unsigned status, int code, const char *text,
                            annal_slice data)
 {
-    struct mcp_text *out = message->out;
-    out->buf.len = message->begin;
+    struct buf *out = message->out;
+    out->len = message->begin;
     message->status = status;
-    mcp_text_put(out, "{\"jsonrpc\":\"2.0\",\"id\":");
-    mcp_text_put_slice(out, message->id.len > 0 ? message->id : ANNAL_SLICE("null"));
-    mcp_text_put(out, ",\"error\":{\"code\":%d,\"message\":", code);
-    mcp_text_put_json(out, annal_slice_of(text));
+    annal__buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    annal__buf_append_slice(out, message->id.len > 0 ? message->id : ANNAL_SLICE("null"));
+    annal__buf_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
+    annal__json_quote(out, annal_slice_of(text));
     if (data.len > 0)
-        mcp_text_put(out, ",\"data\":");
-    mcp_text_put_slice(out, data);
-    mcp_text_put(out, "}}");
+        annal__buf_printf(out, ",\"data\":");
+    annal__buf_append_slice(out, data);
+    annal__buf_printf(out, "}}");
 }
 
 static void put_error(struct message *message, unsigned status, int code, const char *text)
@@ -86,27 +86,27 @@ static void put_error(struct message *message, unsigned status, int code, const 
 
 static void begin_result(struct message *message)
 {
-    mcp_text_put(message->out, "{\"jsonrpc\":\"2.0\",\"id\":");
-    mcp_text_put_slice(message->out, message->id);
-    mcp_text_put(message->out, ",\"result\":{");
+    annal__buf_printf(message->out, "{\"jsonrpc\":\"2.0\",\"id\":");
+    annal__buf_append_slice(message->out, message->id);
+    annal__buf_printf(message->out, ",\"result\":{");
 }
 
 /* End a result. cache_ms: how long a client may keep it; below 0: not at all. */
 static void end_result(struct message *message, int cache_ms)
 {
-    struct mcp_text *out = message->out;
+    struct buf *out = message->out;
     if (message->modern) {
-        if (!out->failed && out->buf.ptr[out->buf.len - 1] != '{')
-            mcp_text_put(out, ",");
-        mcp_text_put(
+        if (out->status >= 0 && out->ptr[out->len - 1] != '{')
+            annal__buf_printf(out, ",");
+        annal__buf_printf(
             out,
             "\"resultType\":\"complete\",\"_meta\":{\"" META("serverInfo") "\":" IMPLEMENTATION "}",
             annal_version());
         if (cache_ms >= 0)
-            mcp_text_put(out, ",\"ttlMs\":%d,\"cacheScope\":\"%s\"", cache_ms,
-                         cache_ms > 0 ? "public" : "private");
+            annal__buf_printf(out, ",\"ttlMs\":%d,\"cacheScope\":\"%s\"", cache_ms,
+                              cache_ms > 0 ? "public" : "private");
     }
-    mcp_text_put(out, "}}");
+    annal__buf_printf(out, "}}");
 }
 
 /* ---- Reading ---- */
@@ -206,16 +206,16 @@ static bool check_modern(struct message *message)
 
 /* ---- Methods ---- */
 
-static void put_capabilities(struct mcp_text *out)
+static void put_capabilities(struct buf *out)
 {
-    mcp_text_put(out,
-                 "\"capabilities\":{\"tools\":{},\"resources\":{}},\"instructions\":" INSTRUCTIONS);
+    annal__buf_printf(
+        out, "\"capabilities\":{\"tools\":{},\"resources\":{}},\"instructions\":" INSTRUCTIONS);
 }
 
 static void discover(struct message *message)
 {
     begin_result(message);
-    mcp_text_put(message->out, "\"supportedVersions\":[\"" MCP_LATEST "\"],");
+    annal__buf_printf(message->out, "\"supportedVersions\":[\"" MCP_LATEST "\"],");
     put_capabilities(message->out);
     end_result(message, LISTS_MS);
 }
@@ -232,8 +232,8 @@ static void initialize(struct message *message)
         version = says(asked, legacy[i]) ? legacy[i] : version;
     snprintf(message->mcp->version, MCP_VERSION_BYTES, "%s", version);
     begin_result(message);
-    mcp_text_put(message->out, "\"protocolVersion\":\"%s\",\"serverInfo\":" IMPLEMENTATION ",",
-                 version, annal_version());
+    annal__buf_printf(message->out, "\"protocolVersion\":\"%s\",\"serverInfo\":" IMPLEMENTATION ",",
+                      version, annal_version());
     put_capabilities(message->out);
     end_result(message, -1);
 }
@@ -247,9 +247,9 @@ static void ping(struct message *message)
 static void tools_list(struct message *message)
 {
     begin_result(message);
-    mcp_text_put(message->out, "\"tools\":[");
+    annal__buf_printf(message->out, "\"tools\":[");
     mcp_call_list(message->mcp, message->out);
-    mcp_text_put(message->out, "]");
+    annal__buf_printf(message->out, "]");
     end_result(message, LISTS_MS);
 }
 
@@ -257,23 +257,23 @@ static void tools_call(struct message *message)
 {
     annal_slice name = mcp_text_member(message->params, "name");
     annal_slice arguments = mcp_text_member(message->params, "arguments");
-    struct mcp_text text = {0};
+    struct buf text = {0};
     bool failed = false;
     if (!is_string(name) || (arguments.len > 0 && !is_object(arguments))) {
         put_error(message, 200, INVALID_PARAMS,
                   "params must have name, a string, and may have arguments, an object");
     } else if (!mcp_call_tool(message->mcp, name, arguments, message->meta, &text, &failed)) {
         put_error(message, 200, INVALID_PARAMS, "no tool has this name: tools/list lists them");
-    } else if (text.failed) {
+    } else if (text.status < 0) {
         put_error(message, 200, INTERNAL_ERROR, "out of memory");
     } else {
         begin_result(message);
-        mcp_text_put(message->out, "\"content\":[{\"type\":\"text\",\"text\":");
-        mcp_text_put_json(message->out, annal__buf_slice(&text.buf));
-        mcp_text_put(message->out, "}],\"isError\":%s", failed ? "true" : "false");
+        annal__buf_printf(message->out, "\"content\":[{\"type\":\"text\",\"text\":");
+        annal__json_quote(message->out, annal__buf_slice(&text));
+        annal__buf_printf(message->out, "}],\"isError\":%s", failed ? "true" : "false");
         end_result(message, -1);
     }
-    annal__buf_done(&text.buf);
+    annal__buf_done(&text);
 }
 
 static void put_failure(struct message *message, const annal_error *err)
@@ -297,15 +297,15 @@ static void resources_list(struct message *message)
         return;
     }
     begin_result(message);
-    mcp_text_put(message->out, "\"resources\":[");
+    annal__buf_printf(message->out, "\"resources\":[");
     if (!mcp_open_store(message->mcp, &err) ||
         mcp_call_resources(message->mcp, number.uint, message->out, &next, &err) < 0) {
         put_failure(message, &err);
         return;
     }
-    mcp_text_put(message->out, "]");
+    annal__buf_printf(message->out, "]");
     if (next > 0)
-        mcp_text_put(message->out, ",\"nextCursor\":\"%" PRIu64 "\"", next);
+        annal__buf_printf(message->out, ",\"nextCursor\":\"%" PRIu64 "\"", next);
     end_result(message, 0);
 }
 
@@ -321,7 +321,7 @@ static void resources_templates(struct message *message)
                                   "events") "," TEMPLATE("/state/{seq}",
                                                          "tables of a session after an event");
     begin_result(message);
-    mcp_text_put(message->out, "\"resourceTemplates\":[%s]", templates);
+    annal__buf_printf(message->out, "\"resourceTemplates\":[%s]", templates);
     end_result(message, LISTS_MS);
 }
 
@@ -330,7 +330,7 @@ static void resources_templates(struct message *message)
 static void resources_read(struct message *message)
 {
     annal_slice uri = mcp_text_member(message->params, "uri");
-    struct mcp_text text = {0}, data = {0};
+    struct buf text = {0}, data = {0};
     struct mcp_call call = {.mcp = message->mcp, .text = &text, .max_bytes = RESOURCE_BYTES};
     struct mcp_handle handle;
     bool good = is_string(uri) && !annal__json_is_escaped(uri) &&
@@ -344,24 +344,24 @@ static void resources_read(struct message *message)
     if (!is_string(uri)) {
         put_error(message, 200, INVALID_PARAMS, "params.uri must be a string");
     } else if (status == ANNAL_ERR_NOTFOUND) {
-        mcp_text_put(&data, "{\"uri\":");
-        mcp_text_put_slice(&data, uri);
-        mcp_text_put(&data, "}");
+        annal__buf_printf(&data, "{\"uri\":");
+        annal__buf_append_slice(&data, uri);
+        annal__buf_printf(&data, "}");
         put_error_data(message, 200, message->modern ? INVALID_PARAMS : RESOURCE_NOT_FOUND,
-                       "Resource not found", annal__buf_slice(&data.buf));
-    } else if (status < 0 || text.failed) {
+                       "Resource not found", annal__buf_slice(&data));
+    } else if (status < 0 || text.status < 0) {
         put_failure(message, &call.err);
     } else {
         begin_result(message);
-        mcp_text_put(message->out, "\"contents\":[{\"uri\":");
-        mcp_text_put_slice(message->out, uri);
-        mcp_text_put(message->out, ",\"mimeType\":\"text/plain\",\"text\":");
-        mcp_text_put_json(message->out, annal__buf_slice(&text.buf));
-        mcp_text_put(message->out, "}]");
+        annal__buf_printf(message->out, "\"contents\":[{\"uri\":");
+        annal__buf_append_slice(message->out, uri);
+        annal__buf_printf(message->out, ",\"mimeType\":\"text/plain\",\"text\":");
+        annal__json_quote(message->out, annal__buf_slice(&text));
+        annal__buf_printf(message->out, "}]");
         end_result(message, 0);
     }
-    annal__buf_done(&text.buf);
-    annal__buf_done(&data.buf);
+    annal__buf_done(&text);
+    annal__buf_done(&data);
     annal__buf_done(&call.strings);
 }
 
@@ -404,9 +404,9 @@ static void run(struct message *message)
 }
 
 /* Answer one message, which is JSON. Appends nothing to out if it needs no answer. */
-static unsigned answer_one(struct mcp *mcp, annal_slice text, struct mcp_text *out)
+static unsigned answer_one(struct mcp *mcp, annal_slice text, struct buf *out)
 {
-    struct message message = {.mcp = mcp, .out = out, .begin = out->buf.len, .status = 200};
+    struct message message = {.mcp = mcp, .out = out, .begin = out->len, .status = 200};
     annal_slice id = mcp_text_member(text, "id");
     bool is_answer = mcp_text_member(text, "result").len + mcp_text_member(text, "error").len > 0;
     message.method = mcp_text_member(text, "method");
@@ -431,18 +431,18 @@ static unsigned answer_one(struct mcp *mcp, annal_slice text, struct mcp_text *o
     } else if (!message.modern || check_modern(&message)) {
         run(&message);
     }
-    if (out->failed)
+    if (out->status < 0)
         message.status = 503;
     return message.status;
 }
 
-static unsigned answer_batch(struct mcp *mcp, annal_slice text, struct mcp_text *out)
+static unsigned answer_batch(struct mcp *mcp, annal_slice text, struct buf *out)
 {
     struct json_walk walk;
     annal_slice item;
     unsigned count = 0;
     bool allowed = mcp->version[0] == '\0' ? mcp->over_http : strcmp(mcp->version, legacy[2]) <= 0;
-    struct message message = {.mcp = mcp, .out = out, .begin = out->buf.len};
+    struct message message = {.mcp = mcp, .out = out, .begin = out->len};
     (void)annal__json_walk_array(&walk, text);
     while (annal__json_walk_item(&walk, &item))
         count++;
@@ -452,27 +452,27 @@ static unsigned answer_batch(struct mcp *mcp, annal_slice text, struct mcp_text 
         return 400;
     }
     (void)annal__json_walk_array(&walk, text);
-    mcp_text_put(out, "[");
+    annal__buf_printf(out, "[");
     while (annal__json_walk_item(&walk, &item)) {
-        size_t before = out->buf.len;
+        size_t before = out->len;
         if (before > message.begin + 1)
-            mcp_text_put(out, ",");
-        size_t begin = out->buf.len;
+            annal__buf_printf(out, ",");
+        size_t begin = out->len;
         (void)answer_one(mcp, annal__json_trim(item), out);
-        if (out->buf.len == begin)
-            out->buf.len = before;
+        if (out->len == begin)
+            out->len = before;
     }
-    if (out->buf.len == message.begin + 1) {
-        out->buf.len = message.begin;
+    if (out->len == message.begin + 1) {
+        out->len = message.begin;
         return 202;
     }
-    mcp_text_put(out, "]");
-    return out->failed ? 503 : 200;
+    annal__buf_printf(out, "]");
+    return out->status < 0 ? 503 : 200;
 }
 
-unsigned mcp_rpc_answer(struct mcp *mcp, annal_slice text, struct mcp_text *out)
+unsigned mcp_rpc_answer(struct mcp *mcp, annal_slice text, struct buf *out)
 {
-    struct message message = {.mcp = mcp, .out = out, .begin = out->buf.len};
+    struct message message = {.mcp = mcp, .out = out, .begin = out->len};
     text = annal__json_trim(text);
     if (annal__json_check(text, MCP_DEPTH, NULL) != JSON_VALID) {
         put_error(&message, 400, PARSE_ERROR,

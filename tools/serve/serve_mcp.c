@@ -9,7 +9,7 @@
 void serve_mcp_post(struct serve *serve, struct request *request)
 {
     static const char *const no_yes[] = {"0", "1", NULL};
-    struct mcp_text out = {0};
+    struct buf out = {0};
     struct mcp mcp = {.store = serve->store,
                       .index = serve->index,
                       .over_http = true,
@@ -24,12 +24,12 @@ void serve_mcp_post(struct serve *serve, struct request *request)
     if (mcp.header_version != NULL)
         snprintf(mcp.version, sizeof mcp.version, "%s", mcp.header_version);
     request->status = mcp_rpc_answer(&mcp, annal__buf_slice(&request->body), &out);
-    if (out.failed) {
-        annal__buf_done(&out.buf);
+    if (out.status < 0) {
+        annal__buf_done(&out);
         answer_no_memory(request);
         return;
     }
-    if (out.buf.len > 0)
+    if (out.len > 0)
         request->type = JSON_TYPE;
-    request->answer = out.buf;
+    request->answer = out;
 }
