@@ -185,9 +185,9 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
     else if (header->in_file)
         status = write_file(shelf, header->seq, body, err);
     if (status >= 0)
-        status = annal__snapshot_rows_put_over(shelf->index, shelf->session, header->seq,
-                                               annal__buf_slice(&row), header->created_us,
-                                               below.seq, base_begins, wait_ms, err);
+        status = annal__snapshot_rows_put(shelf->index, shelf->session, header->seq,
+                                          annal__buf_slice(&row), header->created_us, below.seq,
+                                          base_begins, wait_ms, err);
     annal__buf_done(&row);
     if (status >= 0 && header->in_file)
         annal__storage_sweep(shelf);

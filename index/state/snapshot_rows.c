@@ -31,17 +31,8 @@ static annal_status end_change(annal_index *index, sqlite3_stmt *stmt, annal_sta
 }
 
 annal_status annal__snapshot_rows_put(annal_index *index, annal_slice session, uint64_t seq,
-                                      annal_slice state, int64_t created_us, uint32_t wait_ms,
-                                      annal_error *err)
-{
-    return annal__snapshot_rows_put_over(index, session, seq, state, created_us, 0,
-                                         (annal_slice){0}, wait_ms, err);
-}
-
-annal_status annal__snapshot_rows_put_over(annal_index *index, annal_slice session, uint64_t seq,
-                                           annal_slice state, int64_t created_us, uint64_t base_seq,
-                                           annal_slice base_begins, uint32_t wait_ms,
-                                           annal_error *err)
+                                      annal_slice state, int64_t created_us, uint64_t base_seq,
+                                      annal_slice base_begins, uint32_t wait_ms, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     char created_at[ANNAL_TIME_BYTES];

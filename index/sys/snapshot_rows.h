@@ -6,26 +6,19 @@
 #include <annal/index.h>
 
 /*
- * Write a row, replacing the row at this seq. Waits up to wait_ms milliseconds for other writers of
- * the index; a task, which must not wait, passes 0. Any thread.
+ * Write a row, replacing the row at this seq. base_seq: 0, or the row on which it builds, whose
+ * state begins with base_begins. Waits up to wait_ms milliseconds for other writers of the index; a
+ * task, which must not wait, passes 0. Any thread.
  *
- * ANNAL_ERR_BUSY  another process writes the index
+ * ANNAL_ERR_BUSY      another process writes the index
+ * ANNAL_ERR_CONFLICT  the row at base_seq is missing or was replaced: the index was rebuilt, or
+ *                     another process deleted the row
  */
 ANNAL_MUST_CHECK annal_status annal__snapshot_rows_put(annal_index *index, annal_slice session,
                                                        uint64_t seq, annal_slice state,
-                                                       int64_t created_us, uint32_t wait_ms,
+                                                       int64_t created_us, uint64_t base_seq,
+                                                       annal_slice base_begins, uint32_t wait_ms,
                                                        annal_error *err);
-
-/*
- * Write a row as annal__snapshot_rows_put() does, if the row that it builds on exists: the row of
- * the session at base_seq, whose state begins with base_begins. ANNAL_ERR_CONFLICT if the row at
- * base_seq is missing or was replaced: the index was rebuilt, or another process deleted the row.
- */
-ANNAL_MUST_CHECK annal_status annal__snapshot_rows_put_over(annal_index *index, annal_slice session,
-                                                            uint64_t seq, annal_slice state,
-                                                            int64_t created_us, uint64_t base_seq,
-                                                            annal_slice base_begins,
-                                                            uint32_t wait_ms, annal_error *err);
 
 /*
  * Delete the existing rows at these seqs, all or none. Waits as annal__snapshot_rows_put() does.

@@ -258,7 +258,8 @@ START_TEST(a_query_of_a_fork_reports_a_parent_with_another_history)
     three_sessions();
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     const annal_slice snapshot = ANNAL_SLICE("what no journal gives back as it was");
-    ck_ok(annal__snapshot_rows_put(f.index, ANNAL_SLICE("b"), 6, snapshot, START, 1000, err));
+    ck_ok(annal__snapshot_rows_put(f.index, ANNAL_SLICE("b"), 6, snapshot, START, 0,
+                                   (annal_slice){0}, 1000, err));
     make_journal("a", "", 0, 1, 6, START);
     ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_CORRUPT);
     ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, but the "

@@ -224,7 +224,8 @@ START_TEST(a_replaced_journal_is_indexed_again_automatically)
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
     catch_up("");
-    ck_ok(annal__snapshot_rows_put(f.index, ANNAL_SLICE("s1"), 3, ANNAL_SLICE("x"), 0, 0, err));
+    ck_ok(annal__snapshot_rows_put(f.index, ANNAL_SLICE("s1"), 3, ANNAL_SLICE("x"), 0, 0,
+                                   (annal_slice){0}, 0, err));
     annal_index_close(f.index);
     ck_ok(annal_store_close(f.store, err));
     unlink(journal_path("s1"));
@@ -250,7 +251,8 @@ START_TEST(an_index_ahead_of_its_journal_after_a_power_cut_is_repaired)
     append_numbers(f.store, "s1", 1, 3, ANNAL_LEVEL_SYNC);
     append_numbers(f.store, "s1", 4, 9, ANNAL_LEVEL_OS);
     catch_up("");
-    ck_ok(annal__snapshot_rows_put(f.index, ANNAL_SLICE("s1"), 8, ANNAL_SLICE("x"), 0, 0, err));
+    ck_ok(annal__snapshot_rows_put(f.index, ANNAL_SLICE("s1"), 8, ANNAL_SLICE("x"), 0, 0,
+                                   (annal_slice){0}, 0, err));
     ck_sql(&f, "SELECT COUNT(*) FROM event_index WHERE session_id = 's1'", "9\n");
     annal_index_close(f.index);
     store_abandon(f.store);

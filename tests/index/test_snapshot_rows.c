@@ -13,8 +13,8 @@ static const annal_slice S = {"s", 1};
 
 static void put(uint64_t seq, const char *state)
 {
-    ck_ok(
-        annal__snapshot_rows_put(f.index, S, seq, annal_slice_of(state), 1767684240000000, 0, err));
+    ck_ok(annal__snapshot_rows_put(f.index, S, seq, annal_slice_of(state), 1767684240000000, 0,
+                                   (annal_slice){0}, 0, err));
 }
 
 static int note_row(void *arg, const annal__snapshot_row *row)
@@ -67,8 +67,9 @@ START_TEST(a_task_only_tries_the_lock)
     annal_index *other = NULL;
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     ck_ok(annal__derived_begin(&other->derived, 0, err));
-    ck_assert_int_eq(annal__snapshot_rows_put(f.index, S, 1, ANNAL_SLICE("x"), 0, 0, NULL),
-                     ANNAL_ERR_BUSY);
+    ck_assert_int_eq(
+        annal__snapshot_rows_put(f.index, S, 1, ANNAL_SLICE("x"), 0, 0, (annal_slice){0}, 0, NULL),
+        ANNAL_ERR_BUSY);
     ck_ok(annal__derived_end(&other->derived, true, err));
     put(1, "x");
     annal_index_close(other);

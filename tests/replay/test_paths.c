@@ -207,8 +207,8 @@ static void damage_snapshot(void)
     char *bytes = malloc(row.len);
     memcpy(bytes, row.ptr, row.len);
     bytes[below(row.len)] ^= (char)(1 << below(8));
-    ck_ok(annal__snapshot_rows_put(world.f.index, session, seq, (annal_slice){bytes, row.len}, 0,
-                                   1000, err));
+    ck_ok(annal__snapshot_rows_put(world.f.index, session, seq, (annal_slice){bytes, row.len}, 0, 0,
+                                   (annal_slice){0}, 1000, err));
     free(bytes);
     annal_free(row.ptr);
 }

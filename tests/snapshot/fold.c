@@ -119,5 +119,5 @@ annal_slice row_get(struct fixture *fixture, uint64_t seq)
 
 void row_put(struct fixture *fixture, uint64_t seq, annal_slice row)
 {
-    ck_ok(annal__snapshot_rows_put(fixture->index, S, seq, row, 0, 1000, err));
+    ck_ok(annal__snapshot_rows_put(fixture->index, S, seq, row, 0, 0, (annal_slice){0}, 1000, err));
 }
