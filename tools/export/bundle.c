@@ -153,20 +153,17 @@ static annal_status put_session(const struct bundle_session *session, struct buf
 {
     char path[BUNDLE_PATH_BYTES];
     bundle_session_path(session, path);
-    annal_status status =
-        annal__buf_printf(out,
-                          "{\"session\":\"%s\",\"path\":\"%s\",\"bytes\":%" PRIu64
-                          ",\"sha256\":\"%s\",\"file\":\"%s\","
-                          "\"fork\":",
-                          session->session, path, session->bytes, session->sha256, session->file);
-    if (status == ANNAL_OK && session->fork[0] != '\0')
-        status = annal__buf_printf(out, "{\"session\":\"%s\",\"seq\":%" PRIu64 "}", session->fork,
-                                   session->fork_seq);
-    else if (status == ANNAL_OK)
-        status = annal__buf_printf(out, "null");
-    status = annal__buf_printf(out, ",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\"}",
-                               session->last_seq, session->h);
-    return status;
+    annal__buf_printf(out,
+                      "{\"session\":\"%s\",\"path\":\"%s\",\"bytes\":%" PRIu64
+                      ",\"sha256\":\"%s\",\"file\":\"%s\",\"fork\":",
+                      session->session, path, session->bytes, session->sha256, session->file);
+    if (session->fork[0] != '\0')
+        annal__buf_printf(out, "{\"session\":\"%s\",\"seq\":%" PRIu64 "}", session->fork,
+                          session->fork_seq);
+    else
+        annal__buf_printf(out, "null");
+    return annal__buf_printf(out, ",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\"}",
+                             session->last_seq, session->h);
 }
 
 static annal_status put_artifact(const struct bundle_artifact *artifact, struct buf *out)
