@@ -11,7 +11,6 @@
 
 #include "index/db/db.h"
 #include "index/pack/outbox.h"
-#include "index/pack/pack_fields.h"
 #include "index/pack/permit.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -198,6 +197,26 @@ static annal_status compile_late(struct applier *applier, const struct handler *
     return status;
 }
 
+/*
+ * Explain a result code of SQLite that is not SQLITE_OK: either fail, or write into
+ * applier->refused why the section did not accept the event. asked: whether a guard was checked.
+ */
+static annal_status explain(struct applier *applier, const struct handler *handler,
+                            annal_slice session, const annal_event *event, bool asked,
+                            const struct spending *spending, int rc, annal_error *err)
+{
+    if (rc == SQLITE_INTERRUPT)
+        return note_spent(applier, handler, session, event, spending->why, err);
+    if (!annal__handler_is_refusal(rc))
+        return annal__db_fail(err, applier->db, rc, "cannot apply event %llu of session '%.*s'",
+                              (unsigned long long)event->seq, ANNAL_FMT(session));
+    if (asked || (rc & 0xff) == SQLITE_TOOBIG)
+        annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
+    else /* SQLite's own message, because the author of the pack reads the finding */
+        snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
+    return ANNAL_OK;
+}
+
 annal_status annal__applier_run(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,
                                 int *out_rc, annal_error *err)
@@ -205,31 +224,25 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     annal_status status = compile_late(applier, handler, err);
     if (status < 0)
         return status;
-    /* a single statement undoes its own changes if it fails; several statements need a savepoint */
-    bool several = handler->count > 1 || out_holds != NULL;
     const char *spent = why_spent(applier, handler, session, event);
     if (spent != NULL) {
         snprintf(applier->refused, sizeof applier->refused, "%s", spent);
         *out_rc = SQLITE_ERROR;
         return ANNAL_OK;
     }
-    status = several ? annal__db_run(applier->savepoint, err) : ANNAL_OK;
-    if (status < 0)
-        return status;
     struct spending spending;
     annal__permit_steps(applier->db, &spending);
-    int rc = annal__handler_run(handler, session, event, out_holds);
+    int rc = annal__pack_fields_read(handler->fields, &applier->members);
+    bool runs = rc == SQLITE_OK && annal__handler_wants(handler);
+    /* a single statement undoes its own changes if it fails; several statements need a savepoint */
+    bool several = runs && (handler->count > 1 || out_holds != NULL);
+    if (several)
+        status = annal__db_run(applier->savepoint, err);
+    if (runs && status >= 0)
+        rc = annal__handler_run(handler, session, event, out_holds);
     annal__permit_steps(applier->db, NULL);
-    if (rc == SQLITE_INTERRUPT)
-        status = note_spent(applier, handler, session, event, spending.why, err);
-    else if (annal__handler_is_refusal(rc) && (out_holds != NULL || (rc & 0xff) == SQLITE_TOOBIG))
-        annal__db_reason(applier->db, rc, applier->refused, sizeof applier->refused);
-    /* the reason is SQLite's own message, because the author of the pack reads the finding */
-    else if (annal__handler_is_refusal(rc))
-        snprintf(applier->refused, sizeof applier->refused, "%s", sqlite3_errmsg(applier->db));
-    else if (rc != SQLITE_OK)
-        status = annal__db_fail(err, applier->db, rc, "cannot apply event %llu of session '%.*s'",
-                                (unsigned long long)event->seq, ANNAL_FMT(session));
+    if (rc != SQLITE_OK && status >= 0)
+        status = explain(applier, handler, session, event, out_holds != NULL, &spending, rc, err);
     annal__pack_fields_forget(handler->fields);
     if (several && status >= 0 && rc != SQLITE_OK)
         status = annal__db_run(applier->undo, err);
@@ -352,6 +365,7 @@ annal_status annal__applier_event(struct applier *applier, annal_slice session,
     if (route == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "apply an event '%.*s': out of memory",
                            ANNAL_FMT(event->type));
+    annal__pack_members_read(&applier->members, event->data);
     for (size_t i = 0; i < route->count; i++) {
         int rc = SQLITE_OK;
         annal_status status =
@@ -400,6 +414,7 @@ annal_status annal__applier_settle(struct applier *applier, annal_slice session,
     static const annal_slice what = {"settle", 6};
     const annal_event event = {.seq = seq, .type = what};
     *out_refused = NULL;
+    annal__pack_members_read(&applier->members, event.data);
     for (size_t i = 0; applier->settles && i < applier->handler_count; i++) {
         const struct handler *handler = &applier->handlers[i];
         int rc = SQLITE_OK;

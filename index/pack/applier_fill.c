@@ -3,7 +3,6 @@
 #include "index/pack/applier_parts.h"
 
 #include "index/db/db.h"
-#include "index/pack/pack_fields.h"
 #include "index/pack/permit.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -63,7 +62,8 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     asked.data = annal__buf_slice(data);
     annal_time_format(event->ts_us, ts);
     annal_status status = ANNAL_OK;
-    int rc = annal__pack_fields_read(handler->fields, asked.data);
+    annal__pack_members_read(&applier->members, asked.data);
+    int rc = annal__pack_fields_read(handler->fields, &applier->members);
     if (rc == SQLITE_OK) {
         annal__handler_bind(handler, statement, session, &asked, ts);
         annal__permit_steps(applier->db, &spending);

@@ -34,6 +34,7 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
 {
     annal_status status = ANNAL_OK;
     *out_refused = NULL;
+    annal__pack_members_read(&applier->members, event->data);
     if (applier->outbox != NULL && annal__outbox_takes(event->type))
         *out_whole = false;
     if (applier->has_core)

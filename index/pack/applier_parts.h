@@ -36,6 +36,7 @@ struct applier {
     bool has_core;
     bool settles; /* whether a pack has a section `-- settle` */
     struct fold fold;
+    struct pack_members members; /* of the event that is applied */
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;

@@ -9,7 +9,6 @@
 #include "index/pack/handler.h"
 
 #include "index/db/db.h"
-#include "index/pack/pack_fields.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -42,6 +41,27 @@ static int field_place(struct buf *fields, const char *name, annal_status *statu
             return place;
     *status = annal__buf_append(fields, name, strlen(name) + 1);
     return place;
+}
+
+/* Read the list after `when` of a section: names of fields, some with = and a text. */
+static annal_status compile_conditions(struct handler *handler, struct buf *fields)
+{
+    const char *at = handler->section->when == NULL ? "" : handler->section->when;
+    annal_status status = ANNAL_OK;
+    for (; status >= 0 && *at != '\0'; at += strlen(at) + 1) {
+        struct condition *condition = annal__array_add(
+            &handler->conditions, &handler->condition_count, sizeof *handler->conditions);
+        if (condition == NULL)
+            return ANNAL_ERR_NOMEM;
+        size_t name = strcspn(at, "=");
+        condition->text = annal_slice_of(at[name] == '=' ? at + name + 1 : "");
+        char *field = annal__strndup(at + 1, name - 1);
+        if (field == NULL)
+            return ANNAL_ERR_NOMEM;
+        condition->field = field_place(fields, field, &status);
+        annal__free(field);
+    }
+    return status;
 }
 
 static annal_status bind_plan(const annal_pack *pack, const struct pack_section *source,
@@ -140,6 +160,8 @@ annal_status annal__handler_compile(struct handler *handler, const annal_pack *p
         status = check_count(handler, pack, err);
     if (status >= 0 && source->guard != NULL)
         handler->asks = sqlite3_stmt_readonly(handler->statements[0].stmt) != 0;
+    if (status >= 0 && compile_conditions(handler, &fields) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare pack '%s': out of memory", pack->file);
     if (status >= 0)
         status = annal__pack_fields_new(db, annal__buf_slice(&fields), &handler->fields, err);
     annal__buf_done(&fields);
@@ -153,6 +175,7 @@ void annal__handler_done(struct handler *handler)
         annal__free(handler->statements[i].params);
     }
     annal__free(handler->statements);
+    annal__free(handler->conditions);
     annal__pack_fields_free(handler->fields);
 }
 
@@ -223,12 +246,22 @@ static bool guard_holds(const struct handler *handler, bool gave_row)
     return handler->asks ? gave_row : sqlite3_changes(sqlite3_db_handle(first)) > 0;
 }
 
+bool annal__handler_wants(const struct handler *handler)
+{
+    for (size_t i = 0; i < handler->condition_count; i++) {
+        const struct condition *condition = &handler->conditions[i];
+        if (annal__pack_fields_is(handler->fields, condition->field, condition->text))
+            return true;
+    }
+    return handler->condition_count == 0;
+}
+
 int annal__handler_run(const struct handler *handler, annal_slice session, const annal_event *event,
                        bool *out_holds)
 {
     char ts[ANNAL_TIME_BYTES];
+    int rc = SQLITE_OK;
     annal_time_format(event->ts_us, ts);
-    int rc = annal__pack_fields_read(handler->fields, event->data);
     size_t i = out_holds == NULL && handler->asks ? 1 : 0;
     for (; i < handler->count && (rc == SQLITE_OK || rc == SQLITE_DONE); i++) {
         sqlite3_stmt *stmt = handler->statements[i].stmt;

@@ -5,6 +5,7 @@
 #define INDEX_PACK_HANDLER_H
 
 #include "index/pack/pack.h"
+#include "index/pack/pack_fields.h"
 
 #include <sqlite3.h>
 
@@ -22,6 +23,12 @@ struct statement {
     int param_count;
 };
 
+/* One condition after `when`: the field is not NULL, or, if text is not empty, it is this text. */
+struct condition {
+    int field;
+    annal_slice text; /* a part of section->when */
+};
+
 /* A compiled section of a pack. */
 struct handler {
     const struct pack_section *section;
@@ -30,7 +37,10 @@ struct handler {
     struct statement *statements;
     size_t count;
     bool asks; /* whether the first statement only checks the guard, and does not run at replay */
-    struct pack_fields *fields; /* fields of the event's data that the statements use */
+    /* fields of the event's data that the statements and conditions use */
+    struct pack_fields *fields;
+    struct condition *conditions; /* the section runs only if one of them holds; NULL: always */
+    size_t condition_count;
 };
 
 /* Compile a section into *handler, which is all zero before. Call annal__handler_done() even after
@@ -47,8 +57,13 @@ void annal__handler_done(struct handler *handler);
 void annal__handler_bind(const struct handler *handler, const struct statement *statement,
                          annal_slice session, const annal_event *event, const char *ts);
 
+/* Return whether the section is for this event: one of its conditions holds, or it has none.
+ * annal__pack_fields_read() must have read the event's data before. */
+bool annal__handler_wants(const struct handler *handler);
+
 /*
- * Run the statements; returns a result code of SQLite. *out_holds: whether the guard allows the
+ * Run the statements; returns a result code of SQLite. annal__pack_fields_read() must have read the
+ * event's data before. *out_holds: whether the guard allows the
  * event, because the first statement changed a row, or returned a row if it only checks; if not,
  * the other statements do not run. out_holds is NULL at replay.
  */

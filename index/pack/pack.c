@@ -13,11 +13,14 @@
  *     cluster, the stores of the cluster share these sessions (guard_decide.c).
  * (2) The text up to the first section creates the tables.
  * (3) A section begins with a line of its own, and reaches to the next section:
- *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]
+ *         -- on TYPE[, TYPE]...   [when CONDITION[, CONDITION]...]   [guarded "SENTENCE"]
+ *             [reads SESSION[, SESSION]...]
  *             One or more statements, which run in this order for each event of these types, all or
  *             none. guarded: before an append, an event is refused, with this sentence, if the
  *             first statement changes no row or a constraint fails. TYPE may end in a star:
- *             `tool.*` matches all types with this beginning, `*` all types.
+ *             `tool.*` matches all types with this beginning, `*` all types. when: the section,
+ *             with its guard, runs only if one of the conditions holds: $field (it is not NULL) or
+ *             $field=text (it is this text). This costs less than a statement without effect.
  *         -- fill TYPE[, TYPE]...   [reads SESSION[, SESSION]...]
  *             One SELECT, which runs before an event of these types is appended: its columns (a::b
  *             for $.a.b) are added to data where the caller omitted them or passed null. It does
@@ -188,7 +191,7 @@ static bool has_form(enum pack_section_kind kind, annal_slice rest)
         word = annal__pack_take_word(&rest);
     }
     return dotted && (word.len == 0 || kind == PACK_ARTIFACT || is_nearly(word, "guarded") ||
-                      is_nearly(word, "reads"));
+                      is_nearly(word, "reads") || is_nearly(word, "when"));
 }
 
 /*
@@ -267,6 +270,17 @@ static bool is_reads(annal_slice word)
            (memchr(word.ptr, '*', word.len) == NULL || word.ptr[word.len - 1] == '*');
 }
 
+/* Return whether a word is a condition: $field, or $field=text. */
+static bool is_condition(annal_slice word)
+{
+    if (word.len == 0 || word.ptr[0] != '$')
+        return false;
+    const char *sign = memchr(word.ptr, '=', word.len);
+    const char *end = word.ptr + word.len, *name_end = sign == NULL ? end : sign;
+    return annal__pack_is_field((annal_slice){word.ptr + 1, (size_t)(name_end - word.ptr - 1)}) &&
+           sign + 1 != end;
+}
+
 /* The pack and the line number of a section line, for messages. */
 struct place {
     const annal_pack *pack;
@@ -310,8 +324,8 @@ static annal_status take_guard(const struct place *place, annal_slice *rest, cha
                         : ANNAL_OK;
 }
 
-/* Parse the conditions after the types of `on` and `fill`: guarded, reads. *word is the first word
- * after the types. */
+/* Parse the conditions after the types of `on` and `fill`: guarded, reads, when. *word is the first
+ * word after the types. */
 static annal_status parse_conditions(const struct place *place, struct pack_section *section,
                                      annal_slice *rest, annal_slice *word, annal_error *err)
 {
@@ -325,6 +339,11 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
             *word = annal__pack_take_word(rest);
             status = take_list(place, rest, word, is_reads, "session, name*, $field or name$field",
                                &section->reads, err);
+        } else if (annal__slice_is(*word, "when") && section->kind == PACK_ON &&
+                   section->when == NULL) {
+            *word = annal__pack_take_word(rest);
+            status = take_list(place, rest, word, is_condition, "condition, $field or $field=text",
+                               &section->when, err);
         } else {
             return annal__fail(err, ANNAL_ERR_INVALID,
                                "%s:%u: '%.*s' is not allowed after the types of a section "
@@ -457,7 +476,7 @@ static bool may_guard(annal_slice line, annal_slice *out_types)
         *out_types = (annal_slice){rest.ptr, (size_t)(after.ptr - rest.ptr)};
         word = annal__pack_take_word(&after);
     } while (annal__slice_is(word, ","));
-    bool reads = annal__slice_is(word, "reads");
+    bool reads = annal__slice_is(word, "reads") || annal__slice_is(word, "when");
     while (!fills && reads && word.len > 0 && sqlite3_strnicmp(word.ptr, "guard", 5) != 0)
         word = annal__pack_take_word(&after);
     return fills || word.len > 0;
@@ -584,6 +603,7 @@ void annal_pack_free(annal_pack *pack)
         annal__free(pack->sections[i].types);
         annal__free(pack->sections[i].guard);
         annal__free(pack->sections[i].reads);
+        annal__free(pack->sections[i].when);
         annal__free(pack->sections[i].field);
         annal__free(pack->sections[i].head);
         annal__free(pack->sections[i].sql);

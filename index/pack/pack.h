@@ -35,6 +35,9 @@ struct pack_section {
     /* for PACK_ON and PACK_FILL: other sessions that its SQL reads, "name", "name*", "$field" or
      * "name$field"; NULL: only the event's own session */
     char *reads;
+    /* for PACK_ON: it runs only if a condition of this list holds, "$field" or "$field=text"; NULL:
+     * always */
+    char *when;
     char *field; /* PACK_ARTIFACT: field of data, "output" or "result::text" */
     /* for PACK_ARTIFACT: a field with more bytes is moved into an artifact */
     uint64_t over_bytes;

@@ -11,6 +11,8 @@
  * (3) If a field has another value (a string with escapes, a number with a point, an array or an
  *     object), or a key contains an escape, SQLite reads all fields.
  * (4) The walk does not check the JSON: data was checked when it was appended.
+ * (5) The sections for an event share the list of its members, so that its data is walked over
+ *     once. Only the members after the first PACK_MEMBERS_MAX are read by each section again.
  */
 #include "index/pack/pack_fields.h"
 
@@ -144,11 +146,39 @@ void annal__pack_fields_free(struct pack_fields *fields)
     annal__free(fields);
 }
 
-/* ---- Walking, rules (2) and (4) ---- */
+/* ---- Walking, rules (2), (4) and (5) ---- */
+
+void annal__pack_members_read(struct pack_members *members, annal_slice data)
+{
+    members->data = data;
+    members->count = 0;
+    (void)annal__json_walk_object(&members->rest, data); /* else it has no members */
+}
+
+/*
+ * Return member number i, which is read if no section needed it before; the calls for one walk have
+ * i = 0, 1, 2, … *beyond is the position after the last member that was kept. Returns false after
+ * the last member.
+ */
+static bool next_member(struct pack_members *members, size_t i, struct json_walk *beyond,
+                        struct pack_member *out)
+{
+    if (i < members->count) {
+        *out = members->list[i];
+        return true;
+    }
+    if (i == PACK_MEMBERS_MAX)
+        *beyond = members->rest;
+    struct json_walk *walk = i < PACK_MEMBERS_MAX ? &members->rest : beyond;
+    if (!annal__json_walk_next(walk, &out->name, &out->value))
+        return false;
+    if (i < PACK_MEMBERS_MAX)
+        members->list[members->count++] = *out;
+    return true;
+}
 
 struct walk {
     struct pack_fields *fields;
-    struct json_walk json;
     uint64_t left; /* a bit for each field that was not found yet */
 };
 
@@ -168,11 +198,9 @@ static bool read_integer(annal_slice word, sqlite3_int64 *out)
     return true;
 }
 
-/* Read the current value, if it is of a kind that the walk reads (rule 2); otherwise return
- * false. */
-static bool take_simple(struct walk *walk, struct value *out)
+/* Read a value, if it is of a kind that the walk reads (rule 2); otherwise return false. */
+static bool take_simple(annal_slice raw, struct value *out)
 {
-    annal_slice raw = annal__json_walk_value(&walk->json);
     *out = (struct value){.type = SQLITE_NULL};
     switch (*raw.ptr) {
     case '"':
@@ -206,78 +234,83 @@ static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t 
     return matched;
 }
 
-static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth);
+static bool walk_object(struct walk *walk, annal_slice object, uint64_t wanted, size_t depth);
 
-/* Read the value of a member that is a wanted field, or whose value contains wanted fields (the
- * bits in matched). Returns false if SQLite must read the fields. */
-static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
+/* Read the values of the wanted fields that are this member, or are in its value. Returns false if
+ * SQLite must read the fields. */
+static bool take_member(struct walk *walk, const struct pack_member *member, uint64_t wanted,
+                        size_t depth)
 {
     uint64_t here = 0;
     struct value value;
+    if (annal__json_is_escaped(member->name))
+        return false;
+    uint64_t matched =
+        match(walk->fields, wanted & walk->left, depth, annal__json_inside(member->name));
     for (uint64_t rest = matched; rest != 0; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
         if (walk->fields->parts[i][depth].last)
             here |= UINT64_C(1) << i;
     }
-    if (*walk->json.at == '{' && here == 0) {
-        walk->json.at++;
-        if (!walk_object(walk, matched, depth + 1))
-            return false;
-    } else if (here == 0) {
-        (void)annal__json_walk_value(&walk->json);
-    } else {
-        if (!take_simple(walk, &value))
-            return false;
-        for (uint64_t rest = here; rest != 0; rest &= rest - 1)
-            walk->fields->values[__builtin_ctzll(rest)] = value;
-    }
+    if (here == 0 && matched != 0 && !walk_object(walk, member->value, matched, depth + 1))
+        return false;
+    if (here != 0 && !take_simple(member->value, &value))
+        return false;
+    for (uint64_t rest = here; rest != 0; rest &= rest - 1)
+        walk->fields->values[__builtin_ctzll(rest)] = value;
     /* fields that were not found in this member are missing, because the first member with a name
      * is used */
     walk->left &= ~matched;
     return true;
 }
 
-/*
- * Walk over an object. Returns false if SQLite must read the fields. Stops after the object, or
- * earlier if all fields were found.
- */
-static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth)
+/* Walk over the value of a member, which may be no object. Returns false if SQLite must read the
+ * fields. */
+static bool walk_object(struct walk *walk, annal_slice object, uint64_t wanted, size_t depth)
 {
-    annal_slice name;
-    while (annal__json_walk_name(&walk->json, &name)) {
-        if (annal__json_is_escaped(name))
+    struct json_walk json;
+    struct pack_member member;
+    bool more = annal__json_walk_object(&json, object);
+    while (more && (wanted & walk->left) != 0 &&
+           annal__json_walk_next(&json, &member.name, &member.value))
+        if (!take_member(walk, &member, wanted, depth))
             return false;
-        annal_slice key = annal__json_inside(name);
-        uint64_t matched = match(walk->fields, wanted & walk->left, depth, key);
-        if (matched == 0)
-            (void)annal__json_walk_value(&walk->json);
-        else if (!take_member(walk, matched, depth))
-            return false;
-        if (walk->left == 0)
-            return true;
-    }
-    walk->json.at++;
     return true;
 }
 
-static bool walk_data(struct pack_fields *fields, annal_slice data)
+static bool walk_data(struct pack_fields *fields, struct pack_members *members)
 {
     struct walk walk = {.fields = fields, .left = UINT64_MAX >> (FIELDS_MAX - fields->count)};
+    struct json_walk beyond = {NULL, NULL};
+    struct pack_member member;
     for (size_t i = 0; i < fields->count; i++)
         fields->values[i] = (struct value){.type = SQLITE_NULL};
-    return !annal__json_walk_object(&walk.json, data) || walk_object(&walk, walk.left, 0);
+    for (size_t i = 0; walk.left != 0 && next_member(members, i, &beyond, &member); i++)
+        if (!take_member(&walk, &member, walk.left, 0))
+            return false;
+    return true;
 }
 
 /* ---- Using ---- */
 
-int annal__pack_fields_read(struct pack_fields *fields, annal_slice data)
+int annal__pack_fields_read(struct pack_fields *fields, struct pack_members *members)
 {
-    if (fields == NULL || (fields->walk && walk_data(fields, data)))
+    if (fields == NULL || (fields->walk && walk_data(fields, members)))
         return SQLITE_OK;
     fields->asked = true;
-    annal__db_bind_text(fields->extractor, 1, data);
+    annal__db_bind_text(fields->extractor, 1, members->data);
     int rc = sqlite3_step(fields->extractor);
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+bool annal__pack_fields_is(const struct pack_fields *fields, int i, annal_slice text)
+{
+    const struct value *value = &fields->values[i % FIELDS_MAX];
+    int type = fields->asked ? sqlite3_column_type(fields->extractor, i) : value->type;
+    if (text.len == 0 || type != SQLITE_TEXT)
+        return text.len == 0 && type != SQLITE_NULL;
+    return annal__slice_same(fields->asked ? annal__db_column(fields->extractor, i) : value->text,
+                             text);
 }
 
 void annal__pack_fields_forget(struct pack_fields *fields)

@@ -228,6 +228,15 @@ static uint64_t hash_sql(const char *sql, uint64_t hash)
     return hash;
 }
 
+/* Hash a list of a section; NULL: it is empty. */
+static uint64_t hash_list(const char *list, uint64_t hash)
+{
+    const char *begin = list == NULL ? "" : list, *end = begin;
+    while (*end != '\0')
+        end += strlen(end) + 1;
+    return annal__hash(begin, (size_t)(end - begin), hash);
+}
+
 /*
  * Hash the parts of the text on which the content of the tables depends. Guards, fills and limits
  * are not hashed, because their change changes no row; the set of sessions that are fed to the pack
@@ -242,10 +251,9 @@ static void hash_parts(annal_pack *pack)
         const struct pack_section *section = &pack->sections[i];
         if (section->kind != PACK_ON && section->kind != PACK_SETTLE)
             continue;
-        const char *types = section->types == NULL ? "" : section->types, *end = types;
-        while (*end != '\0')
-            end += strlen(end) + 1;
-        pack->handlers_hash = annal__hash(types, (size_t)(end - types), pack->handlers_hash);
+        pack->handlers_hash = hash_list(section->types, pack->handlers_hash);
+        if (section->when != NULL)
+            pack->handlers_hash = hash_list(section->when, pack->handlers_hash);
         pack->handlers_hash = hash_sql(section->sql, pack->handlers_hash);
     }
 }

@@ -175,6 +175,26 @@ START_TEST(sections_parse_into_types_guards_reads_and_artifacts)
 }
 END_TEST
 
+START_TEST(a_section_runs_only_when_one_of_its_conditions_holds)
+{
+    struct memory m;
+    memory_init_text(&m, "s",
+                     "-- pack p version 1 database p.db\nCREATE TABLE t (n, section);\n"
+                     "-- on a.b   when $n, $run::id\nINSERT INTO t VALUES ($n, 1);\n"
+                     "-- on a.b   when $role=user, $kind=x=y\nINSERT INTO t VALUES ($n, 2);\n"
+                     "SELECT 1;\n"
+                     "-- on a.b\nINSERT INTO t VALUES ($n, 3);\n");
+    memory_apply(&m, "a.b", "{\"n\":1,\"role\":\"agent\"}");
+    memory_apply(&m, "a.b", "{\"n\":null,\"role\":[\"user\"],\"run\":{\"x\":2}}");
+    memory_apply(&m, "a.b", "{\"role\":\"user\",\"run\":{\"id\":0.5}}");
+    memory_apply(&m, "a.b", "{\"role\":\"u\\u0073er\",\"n\":{},\"kind\":\"x\"}");
+    memory_apply(&m, "a.b", "{\"kind\":\"x=y\"}");
+    memory_apply(&m, "a.b", "[1]");
+    ck_memory(&m, "SELECT section, count(*), count(n) FROM t GROUP BY 1", "1|3|2\n2|3|1\n3|6|2\n");
+    memory_done(&m);
+}
+END_TEST
+
 START_TEST(a_comment_that_only_resembles_a_section_is_a_comment)
 {
     static const char *const lines[] = {
@@ -245,6 +265,13 @@ START_TEST(a_wrong_section_is_refused_with_file_and_line)
         {"-- on a reads *x\nDELETE FROM t;\n", "p.sql:3: '*x' is not a valid session"},
         {"-- on a reads $a.b\nDELETE FROM t;\n", "p.sql:3: '$a.b' is not a valid session"},
         {"-- fill a guarded \"x\"\nSELECT 1 AS n;\n", "p.sql:3: 'guarded'"},
+        {"-- fill a when $n\nSELECT 1 AS n;\n", "p.sql:3: 'when'"},
+        {"-- on a when n\nDELETE FROM t;\n", "p.sql:3: 'n' is not a valid condition"},
+        {"-- on a when $\nDELETE FROM t;\n", "p.sql:3: '$' is not a valid condition"},
+        {"-- on a when $n=\nDELETE FROM t;\n", "p.sql:3: '$n=' is not a valid condition"},
+        {"-- on a when $n = x\nDELETE FROM t;\n", "p.sql:3: '=' is not allowed"},
+        {"-- on a when $n when $m\nDELETE FROM t;\n", "p.sql:3: 'when' is not allowed"},
+        {"-- on a whem $n\nDELETE FROM t;\n", "p.sql:3: 'whem' is not allowed"},
         {"-- fill a\nDELETE FROM t;\n", "p.sql:3: a section '-- fill' needs exactly one SELECT"},
         {"-- fill a\nSELECT 1 AS n; SELECT 2 AS n;\n",
          "p.sql:3: a section '-- fill' needs exactly one SELECT"},
@@ -286,17 +313,19 @@ END_TEST
 START_TEST(handlers_and_table_definitions_have_separate_hashes)
 {
     annal_error err;
-    annal_pack *packs[4] = {
+    annal_pack *packs[5] = {
         read_pack(HEAD, "-- on a guarded \"x\"\nDELETE FROM t;\n", &err),
         read_pack(HEAD, "-- on a guarded \"y\"\nDELETE FROM t;\n-- fill a\nSELECT 1 AS n;\n", &err),
         read_pack(HEAD, "-- on a\nDELETE FROM t WHERE n = 1;\n", &err),
         read_pack("-- pack p version 1 database p.db\nCREATE TABLE t (x);\n",
-                  "-- on a\nDELETE FROM t;\n", &err)};
+                  "-- on a\nDELETE FROM t;\n", &err),
+        read_pack(HEAD, "-- on a when $n\nDELETE FROM t;\n", &err)};
     ck_assert_uint_eq(packs[0]->handlers_hash, packs[1]->handlers_hash);
     ck_assert_uint_eq(packs[0]->tables_hash, packs[2]->tables_hash);
     ck_assert_uint_ne(packs[0]->handlers_hash, packs[2]->handlers_hash);
     ck_assert_uint_ne(packs[0]->tables_hash, packs[3]->tables_hash);
-    for (size_t i = 0; i < 4; i++)
+    ck_assert_uint_ne(packs[0]->handlers_hash, packs[4]->handlers_hash);
+    for (size_t i = 0; i < 5; i++)
         annal_pack_free(packs[i]);
 }
 END_TEST
@@ -363,6 +392,7 @@ Suite *suite_grammar(void)
     tcase_add_test(all, a_header_cannot_put_a_database_outside_of_the_store);
     tcase_add_test(all, a_glob_selects_the_sessions_and_extracts_the_part_of_its_star);
     tcase_add_test(all, sections_parse_into_types_guards_reads_and_artifacts);
+    tcase_add_test(all, a_section_runs_only_when_one_of_its_conditions_holds);
     tcase_add_test(all, a_comment_that_only_resembles_a_section_is_a_comment);
     tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
     tcase_add_test(all, a_star_at_the_end_of_a_type_matches_every_rest);
