@@ -135,7 +135,6 @@ UPDATE sessions SET total_turns = total_turns + 1
 WHERE id = :session
   AND EXISTS (SELECT 1 FROM turns
               WHERE id = :session || ':' || COALESCE($turn_id, '#' || :seq) AND seq = :seq);
-INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on turn.streaming   guarded "the turn has not begun, or does not wait for an answer"
 UPDATE turns SET status = 'streaming'
@@ -144,9 +143,8 @@ WHERE completed_at IS NULL AND status <> 'streaming' AND live_status IS NULL
                     (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL AND live_status IS NULL
                      ORDER BY sequence DESC LIMIT 1));
 
--- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
-SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turns
-                           WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
+-- The tokens and the cost of a turn, before its end is recorded below.
+-- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   when $input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd
 UPDATE sessions SET
     input_tokens = CASE WHEN $input_tokens IS NULL THEN input_tokens
         ELSE COALESCE(input_tokens, 0) + annal_count($input_tokens) END,
@@ -165,8 +163,6 @@ UPDATE sessions SET
         CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NULL THEN total_cost_usd
              ELSE (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6 END
 WHERE id = :session
-  AND COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens,
-               $cost_microusd, $cost_usd) IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 INSERT INTO usage_events (session_id, seq, timestamp, model, tier, prompt_over, requests, input_tokens,
@@ -185,10 +181,12 @@ SELECT :session, :seq, :ts,
        CASE WHEN $web_searches IS NOT NULL THEN annal_count($web_searches) END,
        CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NOT NULL
             THEN annal_cost($cost_microusd, $cost_usd) END
-WHERE COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens,
-               $cost_microusd, $cost_usd) IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM turns
+WHERE NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
+
+-- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
+SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turns
+                           WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
 SELECT :session || ':' || $turn_id, :session,
        (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
@@ -279,10 +277,11 @@ UPDATE turns SET
              ELSE (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6 END
 WHERE id = :session || ':' || $turn_id;
 
+-- on agent.turn.usage   when $input_tokens, $inputTokens, $output_tokens, $outputTokens, $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd
 INSERT INTO usage_events (session_id, seq, timestamp, model, tier, prompt_over, requests, input_tokens,
                           output_tokens, cached_input_tokens, cache_write_tokens,
                           cache_write_1h_tokens, web_searches, cost_microusd)
-SELECT :session, :seq, :ts,
+VALUES (:session, :seq, :ts,
        COALESCE($model, $model_id, $modelId,
                 (SELECT model FROM sessions WHERE id = :session), ''),
        COALESCE($tier, ''),
@@ -296,14 +295,11 @@ SELECT :session, :seq, :ts,
        CASE WHEN $cache_write_1h_tokens IS NOT NULL THEN annal_increment($cache_write_1h_tokens) END,
        CASE WHEN $web_searches IS NOT NULL THEN annal_increment($web_searches) END,
        CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NOT NULL
-            THEN annal_cost($cost_microusd, $cost_usd) END
-WHERE COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens,
-               $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL;
-INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
+            THEN annal_cost($cost_microusd, $cost_usd) END);
 
--- on message.added
+-- on message.added   when $role=user
 UPDATE sessions SET title = COALESCE(annal_said(:data), title), title_from = 'said'
-WHERE $role = 'user' AND id = :session
+WHERE id = :session
   AND (title IS NULL OR title_from = 'said' AND title NOT GLOB '* *'
        AND (title GLOB '/*'
             -- A word of the scripts from U+0E00 on is shorter, and a sentence has no spaces.
@@ -311,7 +307,6 @@ WHERE $role = 'user' AND id = :session
                AND (annal_said(:data) GLOB '* *'
                     OR length(annal_said(:data)) > CASE
                         WHEN annal_said(:data) GLOB '*[' || char(3584, 45, 1114111) || ']*' THEN 3 ELSE 8 END)));
-INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on tool.called, tool_call
 INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)
@@ -323,7 +318,6 @@ ON CONFLICT (session_id, call_id, seq) DO UPDATE SET
     seq = :seq, tool = excluded.tool, turn_id = COALESCE(excluded.turn_id, turn_id),
     called_at = excluded.called_at
 WHERE called_at IS NULL;
-INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on tool.returned, tool.failed, tool_result, tool_error
 INSERT INTO tool_calls (session_id, call_id, seq, turn_id, status, returned_at, result_seq,
@@ -363,6 +357,9 @@ WHERE id = :session AND EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' |
 DELETE FROM turns WHERE id = :session || ':' || $turn_id;
 DELETE FROM tool_calls
 WHERE session_id = :session AND call_id IN (SELECT value FROM json_each(COALESCE(:data -> '$.call_ids', '[]')));
+
+-- on turn.started, turn_start, agent.turn.usage, message.added, tool.called, tool_call   when $source::origin
+INSERT OR IGNORE INTO record_origins VALUES (:session, $source::origin);
 
 -- on response.stored, response_stored
 INSERT INTO responses (session_id, ref, seq, content_ref, stored_at)
