@@ -274,13 +274,14 @@ int out_cut(int columns, annal_slice text)
 
 annal_status out_line(struct buf *out, annal_slice text)
 {
-    struct buf line = {0};
-    annal_status status = annal__buf_append_slice(&line, text);
-    for (size_t i = 0; i < line.len; i++)
-        line.ptr[i] = is_space(line.ptr[i]) ? ' ' : line.ptr[i];
-    if (status == ANNAL_OK)
-        status = stdout == screens[0].shown ? visible_append(out, annal__buf_slice(&line))
-                                            : annal__buf_append_slice(out, annal__buf_slice(&line));
+    bool shown = stdout == screens[0].shown;
+    struct buf line = {0}, *plain = shown ? &line : out;
+    size_t begin = plain->len;
+    annal_status status = annal__buf_append_slice(plain, text);
+    for (size_t i = begin; i < plain->len; i++)
+        plain->ptr[i] = is_space(plain->ptr[i]) ? ' ' : plain->ptr[i];
+    if (status == ANNAL_OK && shown)
+        status = visible_append(out, annal__buf_slice(&line));
     annal__buf_done(&line);
     return status;
 }

@@ -97,8 +97,10 @@ static void print_begin(const char *text, int width, bool last)
 
 static void print_spaces(int count)
 {
-    for (; count > 0; count--)
-        putc(' ', stdout);
+    static const char spaces[] = "                                ";
+    const int most = sizeof spaces - 1;
+    for (; count > 0; count -= most)
+        fwrite(spaces, 1, (size_t)(count < most ? count : most), stdout);
 }
 
 /* Print text in `width` columns; if cut is set, cut a longer text with an ellipsis. */
@@ -211,8 +213,10 @@ void table_number(struct table *table, uint64_t number)
 void table_count(struct table *table, uint64_t count)
 {
     char text[HUMAN_BYTES];
-    table_number(table, count);
-    table_shown(table, "%s", human_count(text, count));
+    if (table->format == OUT_TABLE)
+        add(table, annal_slice_of(human_count(text, count)), CELL_TEXT);
+    else
+        table_number(table, count);
 }
 
 void table_signed(struct table *table, int64_t number)

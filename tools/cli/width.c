@@ -19,6 +19,8 @@ size_t width_decode(const char *text, wchar_t *out)
 
 int width_of(wchar_t c)
 {
+    if (c >= ' ' && c <= '~')
+        return 1; /* most characters: wcwidth() costs more */
     int width = wcwidth(c);
     return width < 0 ? 1 : width;
 }
