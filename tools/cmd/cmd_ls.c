@@ -47,6 +47,7 @@ enum {
  * whether all sessions are listed, ?11 not NULL if only sessions with a star are listed, ?12 a
  * tag. */
 #define ACTIVE     SESSION_ACTIVE("s")
+#define SURE       SESSION_SURE("s")
 #define OF_AGENT   SESSION_FITS("s.agent_id", "?2")
 #define OF_MODEL   SESSION_FITS("s.model", "?3")
 #define IN_RANGE   SESSION_ACTIVE_IN("s", "?4", "?7")
@@ -58,16 +59,27 @@ enum {
  * Choose the sessions in the order of the list, with only the columns that this needs; the next
  * query adds the other columns, for one row of this list after the other: a CROSS JOIN, and a list
  * with a limit of its own, so that SQLite keeps its order. A tree sorts again, by the place in the
- * list. Format arguments: the place, the join for the sort key, the sort key, the limit, the end.
+ * list.
  */
+#define FITTING                                                                                    \
+    " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"                                      \
+    " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " AND" IF_LOST               \
+    " AND" SESSION_OWN("s") " AND" SESSION_STARRED("s", "?11") " AND" SESSION_TAGGED("s", "?12")
+
+/* Format arguments: the place, the join for the sort key, the sort key, the limit, the end. */
 static const char chosen[] =
-    "chosen AS MATERIALIZED (%s"
-    "SELECT s.rowid AS at, s.id, " ACTIVE " AS active, 0 AS place"
-    " FROM sessions s %s WHERE (?1 IS NULL OR s.status = ?1)"
-    " AND" OF_AGENT " AND" OF_MODEL " AND" IN_RANGE " AND" OF_PROJECT " AND" IF_LOST
-    " AND" SESSION_OWN("s") " AND" SESSION_STARRED("s", "?11") " AND" SESSION_TAGGED(
-        "s", "?12") " ORDER BY %s s.time_from IS '" SESSION_GUESSED
-                    "', active DESC, s.id LIMIT %s%s), ";
+    "chosen AS (%s"
+    "SELECT s.rowid AS at, s.id, " ACTIVE " AS active, 0 AS place" FITTING
+    " ORDER BY %s s.time_from IS '" SESSION_GUESSED "', active DESC, s.id LIMIT %s%s)";
+
+/* The same for the usual order, which is read from an index, up to the limit. Format arguments: the
+ * place, nothing, the limit, nothing, the limit, the end. */
+static const char newest[] =
+    "chosen AS (%sSELECT at, id, active, place FROM (SELECT * FROM (SELECT s.rowid AS at, s.id,"
+    " s.last_activity_at AS active, 0 AS place, 0 AS guessed" FITTING " AND" SURE
+    " ORDER BY s.last_activity_at DESC, s.id LIMIT %s)"
+    " UNION ALL SELECT s.rowid, s.id, " ACTIVE ", 0, s.time_from IS '" SESSION_GUESSED "'" FITTING
+    " AND s.id IN (SELECT id FROM doubtful)) ORDER BY guessed, active DESC, id LIMIT %s%s)";
 #define PLACED "SELECT at, id, active, row_number() OVER () AS place FROM ("
 
 /* The costs are those of usage_by_session. They are summed here, because SQLite computes that view
@@ -75,11 +87,10 @@ static const char chosen[] =
 #define COSTS                                                                                      \
     "SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"                    \
     " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"                         \
-    " sum(costed_tokens) AS costed_tokens FROM usage_costs"
+    " sum(costed_tokens) AS costed_tokens FROM usage_costs GROUP BY session_id"
 
-/* The costs of the chosen sessions; if all sessions are listed, those of read_costs() instead,
- * because SQLite would copy them into a table and an index before it lists the first session. */
-#define COSTS_OF_CHOSEN COSTS " WHERE session_id IN (SELECT id FROM chosen) GROUP BY session_id"
+/* If all sessions are listed, their costs are those of read_costs() instead, because SQLite would
+ * copy them into a table and an index before it lists the first session. */
 #define NO_COSTS                                                                                   \
     "SELECT NULL AS session_id, NULL AS cost_usd, NULL AS computed_cost_usd,"                      \
     " NULL AS costed_tokens WHERE 0"
@@ -370,7 +381,7 @@ static int keep_cost(void *arg, const annal_row *row)
 
 static annal_status read_costs(struct ls *ls, annal_error *err)
 {
-    return annal_index_sql(ls->index, ANNAL_SLICE(COSTS " GROUP BY session_id ORDER BY session_id"),
+    return annal_index_sql(ls->index, ANNAL_SLICE(COSTS " ORDER BY session_id"),
                            &(annal_sql_options){.as_indexed = true}, keep_cost, ls, err);
 }
 
@@ -409,6 +420,8 @@ static int print_row(void *arg, const annal_row *found)
             rows_count_cell(ls->table, value);
         else if (i == SESSION_ACTIVITY)
             time_cell(ls, value, &row->values[SESSION_TIME_FROM]);
+        else if (ls->format == OUT_TABLE && (i == SESSION_TITLE || i == SESSION_COST))
+            table_null(ls->table); /* shown below */
         else
             rows_cell(ls->table, value);
         if (i == SESSION_ID)
@@ -501,25 +514,33 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                   string_value(args_get(args, "tag"))};
     bool is_tree = args_has(args, "tree");
     bool has_project = ls->format != OUT_TABLE || ls->columns[AT_PROJECT].title != NULL;
-    bool sorts_all = lists_all(args) && !is_tree && sort == 0;
-    must_printf(&sql, "WITH %s, ", session_marks(ls->index));
-    if (!sorts_all)
-        must_printf(&sql, chosen, is_tree ? PLACED : "", orders[sort].join, orders[sort].key,
-                    is_tree ? "-1" : "?5", is_tree ? ")" : "");
+    bool all = lists_all(args), sorts_all = all && !is_tree && sort == 0;
+    const char *most = is_tree ? "-1" : "?5";
     bool has_source = ls->format != OUT_TABLE || ls->columns[AT_HOST].title != NULL;
-    must_printf(&sql, listed, lists_all(args) ? NO_COSTS : COSTS_OF_CHOSEN,
-                has_project ? "j.project" : "NULL",
+    annal_status status = ANNAL_OK;
+    must_printf(&sql, "WITH %s, ", session_marks(ls->index));
+    must_append_text(&sql, !sorts_all && sort == 0 ? SESSION_DOUBTFUL ", " : "");
+    if (!sorts_all && sort == 0)
+        must_printf(&sql, newest, is_tree ? PLACED : "", "", most, "", most, is_tree ? ")" : "");
+    else if (!sorts_all)
+        must_printf(&sql, chosen, is_tree ? PLACED : "", orders[sort].join, orders[sort].key, most,
+                    is_tree ? ")" : "");
+    if (!all)
+        status = session_costs_put(ls->index, "SELECT id FROM chosen", &sql, err);
+    must_append_text(&sql, sorts_all ? "" : ", ");
+    must_printf(&sql, listed, all ? NO_COSTS : COSTS, has_project ? "j.project" : "NULL",
                 has_source ? "o.source_host, o.source_path"
                            : "NULL AS source_host, NULL AS source_path",
                 sorts_all ? FROM_ALL : FROM_CHOSEN, has_project ? JOIN_PROJECT : "",
                 has_source ? JOIN_SOURCE : "");
     must_append_text(&sql, is_tree ? tree : flat);
     must_append_text(&sql, sorts_all ? ORDER_OF_ALL : "");
-    annal_status status = annal_index_sql(ls->index, annal__buf_slice(&sql),
-                                          &(annal_sql_options){.params = params,
-                                                               .param_count = sorts_all ? 10 : 12,
-                                                               .as_indexed = true},
-                                          print_row, ls, err);
+    if (status >= 0)
+        status = annal_index_sql(ls->index, annal__buf_slice(&sql),
+                                 &(annal_sql_options){.params = params,
+                                                      .param_count = sorts_all ? 10 : 12,
+                                                      .as_indexed = true},
+                                 print_row, ls, err);
     annal__buf_done(&sql);
     return status;
 }

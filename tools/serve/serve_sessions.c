@@ -102,20 +102,20 @@ static const char trees[] =
  * condition for roots; the key of such a session, own, the condition for roots, the key again. The
  * text ends within the SELECT of total. */
 static const char newest[] =
-    ", doubtful (id) AS (SELECT id FROM sessions WHERE time_from = '" SESSION_GUESSED "'"
-    " UNION ALL SELECT id FROM sessions WHERE last_activity_at < '1970-01-02'"
-    " UNION ALL SELECT id FROM sessions WHERE last_activity_at >= " SESSION_LATEST "),"
+    ", " SESSION_DOUBTFUL ","
     " page AS MATERIALIZED (SELECT * FROM ("
     "SELECT * FROM (SELECT s.id AS page_id, s.last_activity_at AS page_key" SESSION_JOINED
-    " WHERE%s%s AND s.last_activity_at >= '1970-01-02' AND s.last_activity_at < " SESSION_LATEST
-    " AND s.time_from IS NOT '" SESSION_GUESSED "' AND s.last_activity_at <= coalesce(?12, 'Z')"
-    " AND (?13 IS NULL OR (s.last_activity_at, s.id) < (?12, ?13))"
-    " ORDER BY s.last_activity_at DESC, s.id DESC LIMIT ?14)"
-    " UNION ALL SELECT s.id, %s" SESSION_JOINED " WHERE%s%s AND s.id IN (SELECT id FROM doubtful)"
-    " AND (?13 IS NULL OR (%s, s.id) < (?12, ?13))"
-    ") ORDER BY page_key DESC, page_id DESC LIMIT ?14),"
-    " total (total) AS (SELECT (SELECT count(*) FROM sessions) - (SELECT count(*) FROM marks"
-    " JOIN sessions s ON s.id = 'notes_' || marks.session_id)";
+    " WHERE%s%s AND" SESSION_SURE(
+        "s") " AND s.last_activity_at <= coalesce(?12, 'Z')"
+             " AND (?13 IS NULL OR (s.last_activity_at, s.id) < (?12, ?13))"
+             " ORDER BY s.last_activity_at DESC, s.id DESC LIMIT ?14)"
+             " UNION ALL SELECT s.id, %s" SESSION_JOINED
+             " WHERE%s%s AND s.id IN (SELECT id FROM doubtful)"
+             " AND (?13 IS NULL OR (%s, s.id) < (?12, ?13))"
+             ") ORDER BY page_key DESC, page_id DESC LIMIT ?14),"
+             " total (total) AS (SELECT (SELECT count(*) FROM sessions) - (SELECT count(*) FROM "
+             "marks"
+             " JOIN sessions s ON s.id = 'notes_' || marks.session_id)";
 
 /* SQL of the number of sessions that are not roots, as terms of total. Format arguments: own
  * (twice). */

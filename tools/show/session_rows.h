@@ -36,6 +36,18 @@
                                                " AND " SESSION_TIME_HOLDS("x.timestamp") "), ''))"
 
 /*
+ * SQL condition: the time when a session was last active is certain: it can be right and is not a
+ * guess. SESSION_DOUBTFUL is a table for WITH of the other sessions, which are few, from indexes.
+ */
+#define SESSION_SURE(s)                                                                            \
+    " " SESSION_TIME_HOLDS(s ".last_activity_at") " AND " s ".time_from IS NOT '" SESSION_GUESSED  \
+                                                  "'"
+#define SESSION_DOUBTFUL                                                                           \
+    "doubtful (id) AS (SELECT id FROM sessions WHERE time_from = '" SESSION_GUESSED "'"            \
+    " UNION ALL SELECT id FROM sessions WHERE last_activity_at < '1970-01-02'"                     \
+    " UNION ALL SELECT id FROM sessions WHERE last_activity_at >= " SESSION_LATEST ")"
+
+/*
  * SQL condition: a session was active in a range of time, that is, has an event in it. Either bound
  * may be NULL.
  */
