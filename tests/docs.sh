@@ -79,6 +79,7 @@ block packs.md sql 1 >"$work/tools_per_day.sql"
 block packs.md sql 2 >"$work/tasks.sql"
 block packs.md sql 3 >"$work/chores.sql"
 block packs.md text 1 >"$work/tools_per_day.test"
+block packs.md text 2 >"$work/chores.test"
 run docs/packs.md "$work"
 for page in docs/packs/*.md; do
     run "$page"
@@ -120,12 +121,22 @@ pack_page() {
         sed "s|^|docs/packs/$page.md: this event is missing: |"
     comm -23 "$work/types" "$work/handled" | sed "s|^|docs/packs/$page.md: no pack handles this event: |"
 }
+# A page is about the packs in its title. Lists of packs link each page.
 {
-    pack_page core core
-    pack_page lionagi lionagi
-    pack_page teams teams
-    pack_page prose prose
-    pack_page agentweaver agentweaver memory
+    for folder in index/packs/*/; do
+        pack=$(basename "$folder")
+        grep -lE "^# Packs? (.* )?$pack( |$)" docs/packs/*.md >/dev/null || echo "docs/packs/$pack.md is missing"
+        grep -q "^| \`$pack/\` |" index/packs/README.md || echo "index/packs/README.md: $pack is missing"
+    done
+    for path in docs/packs/*.md; do
+        page=$(basename "$path" .md)
+        [ "$page" != README ] || continue
+        # shellcheck disable=SC2046 # words on purpose
+        pack_page "$page" $(sed -nE '1{s/^# Packs? //; s/ and / /g; p; q; }' "$path")
+        for list in docs/packs.md docs/packs/README.md; do
+            grep -q "($page.md)\|(packs/$page.md)" "$list" || echo "$list: $page.md is missing"
+        done
+    done
 } >"$work/out"
 [ ! -s "$work/out" ] || {
     cat "$work/out"

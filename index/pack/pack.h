@@ -202,7 +202,7 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 /* Return the text of a built-in pack (including core), or NULL if there is no pack with this
  * name. */
 const char *annal__builtin_pack(const char *name);
-/* Return the name of built-in pack number i, or NULL after the last. */
+/* Return the name of built-in pack number i, or NULL if i is the number of packs. */
 const char *annal__builtin_name(size_t i);
 
 #endif

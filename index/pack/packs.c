@@ -147,6 +147,14 @@ static bool is_taken(const struct pack_set *set, const struct pack_slot *by)
     return false;
 }
 
+static annal_status fail_built_in(const char *file, const char *name, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_INVALID,
+                       "%s:1: '%s' is the name of a built-in pack: give this pack another name, or "
+                       "remove the file and run 'annal pack enable %s'",
+                       file, name, name);
+}
+
 /* Check the conditions of a store for a pack that annal_pack_parse() does not check. */
 static annal_status check_slot(const struct pack_set *set, const struct pack_slot *slot,
                                annal_error *err)
@@ -167,8 +175,7 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
         return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: another pack is named '%s'", pack->file,
                            pack->name);
     if (slot->source != NULL && annal__builtin_pack(pack->name) != NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%s' is the name of a built-in pack",
-                           pack->file, pack->name);
+        return fail_built_in(pack->file, pack->name, err);
     if (slot->at != NULL && annal__pack_path_is_kept(annal_slice_of(slot->at), (annal_slice){0}))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "pack '%s' at '%s': this path belongs to the store itself", pack->name,
@@ -589,8 +596,7 @@ static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, voi
     if (status >= 0)
         status = annal__pack_read(path, annal__buf_slice(&text), &pack, &why);
     if (status >= 0 && annal__builtin_pack(pack->name) != NULL) {
-        status = annal__fail(&why, ANNAL_ERR_INVALID, "%s:1: '%s' is the name of a built-in pack",
-                             path, pack->name);
+        status = fail_built_in(path, pack->name, &why);
         annal_pack_free(pack);
         pack = NULL;
     }

@@ -334,7 +334,6 @@ END_TEST
 START_TEST(verbs_change_no_hash)
 {
     const char *name;
-    size_t with_verbs = 0;
     for (size_t i = 0; (name = annal__builtin_name(i)) != NULL; i++) {
         const char *text = annal__builtin_pack(name);
         const char *verbs = strstr(text, "-- noun ");
@@ -346,11 +345,11 @@ START_TEST(verbs_change_no_hash)
         ck_assert_uint_eq(all->handlers_hash, bare->handlers_hash);
         ck_assert_uint_eq(all->hash, bare->hash);
         ck_assert(annal_pack_nouns(bare)->name == NULL);
-        with_verbs += annal_pack_nouns(all)->name != NULL;
+        ck_assert_msg((annal_pack_nouns(all)->name != NULL) == (verbs != NULL),
+                      "pack %s: its nouns are not the last part of its text", name);
         annal_pack_free(all);
         annal_pack_free(bare);
     }
-    ck_assert_uint_eq(with_verbs, 7);
 }
 END_TEST
 

@@ -60,7 +60,7 @@ static void consider(const char *given, const char *name, const char **nearest, 
     size_t far = distance(given, name);
     size_t len = strlen(given);
     if (len >= 2 && strncmp(given, name, len) == 0)
-        far = 1;
+        far = 0; /* the beginning of a name is rather that name than another one of its length */
     if (far < *how_far && far <= 1 + strlen(name) / 4) {
         *nearest = name;
         *how_far = far;

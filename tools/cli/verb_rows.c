@@ -404,8 +404,9 @@ int verb_write_files(const struct args *args)
     exit_status = err.status < 0 ? fail_error(&err) : write_rows(&writing, &kept);
     annal__below_close(&writing.below);
     if (exit_status == 0 && !args->json)
-        printf("%" PRIu64 " files written, %" PRIu64 " deleted, %" PRIu64 " unchanged\n",
-               writing.written, writing.deleted, writing.unchanged);
+        printf("%" PRIu64 " file%s written, %" PRIu64 " deleted, %" PRIu64 " unchanged\n",
+               writing.written, writing.written == 1 ? "" : "s", writing.deleted,
+               writing.unchanged);
 
 done:
     free_rows(&kept);

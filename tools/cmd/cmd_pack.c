@@ -406,7 +406,7 @@ static const struct field test_fields[] = {OPERAND("FILE", FIELD_LIST, NULL, "a 
                                            FIELDS_END};
 
 static const struct field enable_fields[] = {
-    OPERAND("NAME", FIELD_TEXT, NULL, "the pack: lionagi, teams, prose, agentweaver or memory"),
+    OPERAND("NAME", FIELD_TEXT, NULL, "an included pack, such as teams or memory"),
     OPTION("at", "DIR", FIELD_TEXT, NULL, "directory of its database (default: the store)"),
     CREATE_OPTION, FIELDS_END};
 

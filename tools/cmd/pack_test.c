@@ -16,11 +16,21 @@
  *         ? SELECT             the lines up to the next empty line are the expected rows
  *         findings N           number of events that handlers could not accept
  *         rebuild              the tables of all packs must be the same after a rebuild
+ *         $ annal WORD...      run the command in the directory of the case; the lines up to the
+ *                              next empty line or command are what it prints: standard output, then
+ *                              standard error, each line after `! `, then [N] if its exit status N
+ *                              is not 0
+ *         file PATH            the lines up to the next empty line or command are the file PATH of
+ *                              that directory; (missing) if it does not exist
  *     An indented line continues a SELECT or DATA. Other lines are empty or begin with `--`.
  * (2) A row is a line: its values with | between them, a NULL as NULL, an empty text as (empty),
- *     a line break in a text as ⏎.
+ *     a line break in a text as ⏎. In what a command prints and in a file, an empty line is
+ *     (empty), and the expected text `[..]` is any text.
  * (3) The first event of a case is of 2026-01-06T07:24:00Z, each further event a second later.
- * (4) A line that fails is reported with its number; the case goes on.
+ *     Commands use the real clock, in UTC.
+ * (4) The words of a command are split as a shell does, by wordexp(3), which refuses pipes,
+ *     redirections and commands in commands. Its standard input is empty.
+ * (5) A line that fails is reported with its number; the case goes on.
  */
 #include "tools/cmd/pack_test.h"
 
@@ -30,6 +40,7 @@
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/spawn.h"
 #include "tools/cli/temporary.h"
 #include "tools/cli/verbs.h"
 
@@ -42,13 +53,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <wordexp.h>
+
+#define ANY "[..]"
 
 struct testing {
     const char *file;
     char *next;    /* rest of the text, from the line after the current one */
     unsigned line; /* number of the current line */
     char directory[PATH_MAX];
+    char variable[PATH_MAX + 24]; /* ANNAL_STORE=DIRECTORY/store */
+    char files[PATH_MAX + 8];     /* DIRECTORY/files, in which commands run */
     annal_store *store;
     annal_index *index;
     int64_t now_us;
@@ -90,6 +107,11 @@ static void close_store(struct testing *t)
     t->directory[0] = '\0';
 }
 
+static const char *store_path(const struct testing *t)
+{
+    return t->variable + strlen("ANNAL_STORE=");
+}
+
 static int open_store(struct testing *t)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
@@ -98,9 +120,13 @@ static int open_store(struct testing *t)
         t->directory[0] = '\0';
         return fail_storage("cannot create a temporary directory: %s", strerror(errno));
     }
+    snprintf(t->variable, sizeof t->variable, "ANNAL_STORE=%s/store", t->directory);
+    snprintf(t->files, sizeof t->files, "%s/files", t->directory);
     t->now_us = 1767684240000000; /* 2026-01-06T07:24:00Z */
     t->watched = t->session = (annal_slice){0};
-    if (annal_store_open(t->directory, &options, &t->store, &err) < 0 ||
+    if (mkdir(t->files, 0777) != 0)
+        return fail_storage("create '%s': %s", t->files, strerror(errno));
+    if (annal_store_open(store_path(t), &options, &t->store, &err) < 0 ||
         annal_index_open(t->store, &(annal_index_options){.wait_ms = 120000}, &t->index, &err) < 0)
         return fail_error(&err);
     return 0;
@@ -256,6 +282,125 @@ static void run_query(struct testing *t, char *text)
     annal__buf_done(&got);
 }
 
+/* ---- Commands and files ---- */
+
+/* Return whether a line is as expected, where `[..]` is any text. */
+static bool line_fits(const char *expected, const char *got)
+{
+    const char *end = got + strlen(got), *any = strstr(expected, ANY);
+    if (any == NULL)
+        return strcmp(expected, got) == 0;
+    if (strncmp(expected, got, (size_t)(any - expected)) != 0)
+        return false;
+    got += any - expected;
+    for (expected = any + strlen(ANY); (any = strstr(expected, ANY)) != NULL;
+         expected = any + strlen(ANY)) {
+        got = memmem(got, (size_t)(end - got), expected, (size_t)(any - expected));
+        if (got == NULL)
+            return false;
+        got += any - expected;
+    }
+    return (size_t)(end - got) >= strlen(expected) && strcmp(end - strlen(expected), expected) == 0;
+}
+
+/* Compare lines with those up to the next empty line or command. */
+static void compare_lines(struct testing *t, const char *what, annal_slice got)
+{
+    struct buf expected = {0};
+    char *copy = must_strndup(got.ptr, got.len), *rest = copy;
+    unsigned line = t->line;
+    bool fits = true;
+    while (t->next[0] != '\n' && t->next[0] != '\0' && strncmp(t->next, "$ ", 2) != 0) {
+        const char *wanted = take_line(t), *printed = strsep(&rest, "\n");
+        must_printf(&expected, "%s\n", wanted);
+        fits = fits && rest != NULL && line_fits(wanted, printed);
+    }
+    unsigned last = t->line;
+    t->line = line;
+    if (!fits || (rest != NULL && *rest != '\0'))
+        compare(t, what, annal__buf_slice(&expected), got);
+    t->line = last;
+    annal__buf_done(&expected);
+    annal__free(copy);
+}
+
+static void add_lines(struct buf *out, FILE *file, const char *mark)
+{
+    char *line = NULL;
+    size_t size = 0;
+    for (ssize_t len; (len = getline(&line, &size, file)) > 0;) {
+        line[len - (line[len - 1] == '\n')] = '\0';
+        must_printf(out, "%s%s\n", mark, line[0] == '\0' && mark[0] == '\0' ? "(empty)" : line);
+    }
+    free(line);
+}
+
+/* Run a command with these words. Return its status of waitpid(), or -1. */
+static int spawn_command(struct testing *t, const char *const *words, FILE *out, FILE *errors)
+{
+    posix_spawn_file_actions_t actions;
+    char zone[] = "TZ=UTC";
+    char *const environment[] = {t->variable, zone, NULL};
+    pid_t pid;
+    int how = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addchdir_np(&actions, t->files);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(errors), STDERR_FILENO);
+    errno = spawn_start(&pid, "/proc/self/exe", &actions, words, environment);
+    if (errno != 0)
+        report(t, "cannot start the command: %s", strerror(errno));
+    while (errno == 0 && waitpid(pid, &how, 0) < 0)
+        errno = errno == EINTR ? 0 : errno;
+    posix_spawn_file_actions_destroy(&actions);
+    return how;
+}
+
+static void run_command(struct testing *t, const char *text)
+{
+    struct buf got = {0};
+    wordexp_t words = {0};
+    FILE *out = temporary_stream(NULL), *errors = temporary_stream(NULL);
+    if (out == NULL || errors == NULL) {
+        report(t, "cannot create a temporary file: %s", strerror(errno));
+    } else if (wordexp(text, &words, WRDE_NOCMD | WRDE_UNDEF) != 0 || words.we_wordc == 0 ||
+               strcmp(words.we_wordv[0], "annal") != 0) {
+        report(t, "a command is 'annal' and words, in quotes if they have special characters");
+    } else {
+        int how = spawn_command(t, (const char *const *)words.we_wordv, out, errors);
+        rewind(out);
+        rewind(errors);
+        add_lines(&got, out, "");
+        add_lines(&got, errors, "! ");
+        if (how != 0)
+            must_printf(&got, "[%d]\n", WIFEXITED(how) ? WEXITSTATUS(how) : how);
+        compare_lines(t, "the command printed something else", annal__buf_slice(&got));
+    }
+    wordfree(&words);
+    if (out != NULL)
+        fclose(out);
+    if (errors != NULL)
+        fclose(errors);
+    annal__buf_done(&got);
+}
+
+static void run_file_line(struct testing *t, const char *name)
+{
+    struct buf got = {0}, path = {0};
+    must_printf(&path, "%s/%s", t->files, name);
+    FILE *file = fopen(must_cstr(&path), "re");
+    if (file == NULL)
+        must_append_text(&got, errno == ENOENT ? "(missing)\n" : strerror(errno));
+    else
+        add_lines(&got, file, "");
+    if (file != NULL)
+        fclose(file);
+    compare_lines(t, "another content", annal__buf_slice(&got));
+    annal__buf_done(&path);
+    annal__buf_done(&got);
+}
+
 /* ---- Packs ---- */
 
 static void add_pack(struct testing *t, const char *name)
@@ -276,7 +421,7 @@ static void add_pack(struct testing *t, const char *name)
         goto done;
     }
     annal__buf_clear(&path);
-    must_printf(&path, "%s/packs", t->directory);
+    must_printf(&path, "%s/packs", store_path(t));
     (void)mkdir(path.ptr, 0777);
     must_printf(&path, "/%s", base != NULL ? base + 1 : name);
     int fd = open(path.ptr, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -392,8 +537,15 @@ static void run_line(struct testing *t, char *line)
         run_findings(t, rest);
     } else if (strcmp(line, "rebuild") == 0) {
         run_rebuild(t);
+    } else if (strncmp(line, "$ ", 2) == 0) {
+        run_command(t, rest);
+    } else if (strncmp(line, "file ", 5) == 0) {
+        run_file_line(t, rest);
     } else {
-        report(t, "'%s' does not begin as a line of a test file does", line);
+        report(t,
+               "'%s' does not begin as a line of a test file does: docs/packs.md, Test a pack, "
+               "lists the lines",
+               line);
     }
 }
 

@@ -219,6 +219,7 @@ static const struct {
     {{"pack", "chek"}, "did you mean 'pack check'?"},
     {{"pack", "frobnicate"}, "'annal help pack' lists them"},
     {{"pakc", "check"}, "did you mean 'pack'?"},
+    {{"cas", "ls"}, "did you mean 'cast'?"},
     {{"pack", "check"}, "annal pack check needs PACK"},
     {{"pack", "check", "x", "--jsn"}, "annal pack check has no option '--jsn'"},
     {{"pack", "-x"}, "'annal help pack' lists them"},
@@ -268,8 +269,8 @@ START_TEST(every_verb_of_two_words_has_help_that_fits_and_is_in_the_manual)
             ck_assert_ptr_nonnull(page);
             ck_assert_ptr_eq(strstr(page, text), page);
             char *examples = strstr(page, "examples:\n");
-            ck_assert_msg(examples != NULL && strstr(examples, text) != NULL, "%s: no example",
-                          text);
+            ck_assert_msg(examples != NULL && strstr(examples, text) != NULL,
+                          "%s: its example must begin with '%s'", text, text);
             ck_assert_ptr_nonnull(strstr(cli.out, text));
             for (char *line = strtok_r(page, "\n", &lines); line != NULL;
                  line = strtok_r(NULL, "\n", &lines))
@@ -315,7 +316,8 @@ START_TEST(the_tables_of_the_verbs_are_sound)
     for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
         for (const struct command *verb = noun->verbs; verb->name != NULL; verb++) {
             const struct option *option, *other;
-            ck_assert_msg(verb->run != NULL && verb->examples != NULL, "%s", verb->name);
+            ck_assert_msg(verb->run != NULL && verb->examples != NULL,
+                          "annal %s %s: needs a line 'example'", noun->name, verb->name);
             ck_assert_msg(noun_verb(noun, verb->name) == verb, "%s twice", verb->name);
             bool asks = verb->run == verb_select || verb->run == verb_lines ||
                         verb->run == verb_append_each || verb->run == verb_write_files;
