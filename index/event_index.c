@@ -86,7 +86,7 @@ static annal_status begin(struct follower *follower, annal_slice session, annal_
 static annal_status prepare_insert(sqlite3 *db, size_t rows, sqlite3_stmt **out_stmt,
                                    annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status = annal__buf_printf(
         &sql, "INSERT INTO event_index (session_id, seq, type, timestamp, offset, length) VALUES");
     for (size_t i = 0; status >= 0 && i < rows; i++)
@@ -96,11 +96,8 @@ static annal_status prepare_insert(sqlite3 *db, size_t rows, sqlite3_stmt **out_
                                "timestamp = excluded.timestamp, offset = excluded.offset, "
                                "length = excluded.length");
     const char *text = status < 0 ? NULL : annal__buf_cstr(&sql);
-    status = text == NULL
-                 ? annal__fail(err, ANNAL_ERR_NOMEM, "prepare rows of events: out of memory")
-                 : annal__db_prepare(db, text, out_stmt, err);
-    annal__buf_done(&sql);
-    return status;
+    return text == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "prepare rows of events: out of memory")
+                        : annal__db_prepare(db, text, out_stmt, err);
 }
 
 static void bind_event(sqlite3_stmt *stmt, size_t row, annal_slice session,

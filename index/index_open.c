@@ -52,7 +52,7 @@ static int64_t layout_of(const annal_pack *core)
 /* Initialize an index without opening a database. */
 static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     index->derived.wait_ms = wait_ms;
     index->derived.application_id = INDEX_APPLICATION_ID;
     index->derived.ops = &annal__core_ops;
@@ -62,16 +62,13 @@ static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error
     if (status < 0 || annal__buf_cstr(&path) == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open the index: out of memory");
     status = annal__derived_init(&index->derived, index->store, path.ptr, "index", err);
-    annal__buf_done(&path);
     if (status >= 0)
         status = annal__pack_core(&index->core, err);
     if (status >= 0)
         index->derived.user_version = layout_of(index->core);
     if (status >= 0)
         status = annal__shape_of_text(&index->shape, annal__sql_schema, err);
-    if (status >= 0)
-        status = annal__search_init(&index->search, index->store, wait_ms, err);
-    return status;
+    return status < 0 ? status : annal__search_init(&index->search, index->store, wait_ms, err);
 }
 
 static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index **out_index,

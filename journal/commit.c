@@ -424,7 +424,7 @@ static annal_status make_log_room(struct commit *commit, uint64_t bytes, annal_e
  */
 static annal_status write_group(struct commit *commit, const struct group *group, annal_error *err)
 {
-    struct buf toc = {0};
+    SCOPED_BUF toc = {0};
     struct log *log = &commit->own_log->log;
     uint32_t records = 0;
     annal_status status = ANNAL_OK;
@@ -434,7 +434,7 @@ static annal_status write_group(struct commit *commit, const struct group *group
         status = annal__log_align_toc(log, &toc, &group->payload);
     if (status < 0) {
         annal__fail(err, status, "write a group of events to the commit log: out of memory");
-        goto done;
+        return status;
     }
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(commit, bytes, err);
@@ -443,7 +443,7 @@ static annal_status write_group(struct commit *commit, const struct group *group
          * would take the sessions of this process, because they do not see its slot. */
         status = annal__log_check_place(log, err);
     if (status < 0)
-        goto done;
+        return status;
     pthread_mutex_lock(&commit->lock);
     uint64_t released = commit->released;
     pthread_mutex_unlock(&commit->lock);
@@ -455,9 +455,6 @@ static annal_status write_group(struct commit *commit, const struct group *group
         annal__metrics_record(commit->metrics, HISTOGRAM_GROUP_EVENTS, group->events);
         annal__metrics_record(commit->metrics, HISTOGRAM_GROUP_BYTES, group->payload.len);
     }
-
-done:
-    annal__buf_done(&toc);
     return status;
 }
 
@@ -549,14 +546,13 @@ struct share {
 static void *apply_share(void *arg)
 {
     const struct share *share = arg;
-    struct buf scratch = {.limit = GROUP_BYTES_SOFT};
+    SCOPED_BUF scratch = {.limit = GROUP_BYTES_SOFT};
     for (size_t i = 0; i < share->group->count; i++) {
         const struct group_record *record = &share->group->records[i];
         if (record->first &&
             (uintptr_t)record->session / sizeof *record->session % share->of == share->number)
             apply_session(share->commit, share->group, i, &scratch);
     }
-    annal__buf_done(&scratch);
     return NULL;
 }
 

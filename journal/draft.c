@@ -69,16 +69,14 @@ static annal_status check_json(annal_slice data, annal_error *err)
 
 static annal_status check_data(annal_format format, annal_slice data, annal_error *err)
 {
-    struct buf json = {0};
+    SCOPED_BUF json = {0};
     if (data.len > ANNAL_DATA_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT,
                            "data can have at most %u bytes, this value has %zu",
                            ANNAL_DATA_BYTES_MAX, data.len);
     if (format != ANNAL_FORMAT_MSGPACK)
         return check_json(data, err);
-    annal_status status = annal__json_msgpack_to_json(data, &json, err);
-    annal__buf_done(&json);
-    return status;
+    return annal__json_msgpack_to_json(data, &json, err);
 }
 
 annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
@@ -130,7 +128,7 @@ annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, 
 static annal_status encode_after(const annal_draft *draft, const annal_session_info *end,
                                  annal_event *out, annal_error *err)
 {
-    struct buf frame = {.limit = FRAME_BYTES_MAX};
+    SCOPED_BUF frame = {.limit = FRAME_BYTES_MAX};
     const struct frame_place place = {.seq = end->last_seq + 1,
                                       .ts_us = annal__draft_time(draft, end->last_ts_us),
                                       .offset = end->end_offset,
@@ -149,7 +147,6 @@ static annal_status encode_after(const annal_draft *draft, const annal_session_i
                          .h = h,
                          .offset = place.offset,
                          .length = frame.len};
-    annal__buf_done(&frame);
     return status;
 }
 

@@ -181,7 +181,7 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
                                  annal_slice session, annal_error *err)
 {
     const struct codec *codec = NULL;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file;
     int fd = -1;
     annal_status status = annal__store_journal_open(&store->context, session, &fd, &codec, err);
@@ -194,7 +194,6 @@ static annal_status fill_journal(struct journal *journal, const annal_store *sto
         journal->path = annal__strndup(path.ptr, path.len);
     if (status == ANNAL_OK && journal->path == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "read an event: out of memory");
-    annal__buf_done(&path);
     if (status < 0) {
         store->context.io->close(store->context.io->arg, fd);
         return status;

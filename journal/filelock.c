@@ -57,7 +57,7 @@ static void close_file(struct context *context, struct file_lock *lock)
 static annal_status refuse(const struct context *context, const struct file_lock *lock,
                            annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file;
     char name[HOLDER_BYTES];
     uint32_t pid = 0;
@@ -66,7 +66,6 @@ static annal_status refuse(const struct context *context, const struct file_lock
     if (annal__context_path(context, &path, "locks", lock->name, NULL) == ANNAL_OK &&
         context->io->stat(context->io->arg, path.ptr, &file) == 0)
         pid = annal__lock_holder_of(&file, false);
-    annal__buf_done(&path);
     if (pid == (uint32_t)getpid())
         return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s is taken by another thread", lock->name);
     return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s of store %.200s is held by %s", lock->name,

@@ -39,7 +39,7 @@ struct forking {
  * would take that session from its owner. */
 static annal_status refuse_child(annal_store *store, annal_slice child, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const struct codec *codec = NULL;
     struct stat file = {0};
     annal_status status = annal__store_journal_find(&store->context, child, &path, &codec, err);
@@ -47,7 +47,6 @@ static annal_status refuse_child(annal_store *store, annal_slice child, annal_er
         store->context.io->stat(store->context.io->arg, path.ptr, &file) == 0 && file.st_size > 0)
         status =
             annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' already exists", ANNAL_FMT(child));
-    annal__buf_done(&path);
     return status;
 }
 
@@ -167,7 +166,7 @@ static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FIL
 {
     const struct io *io = store->context.io;
     char name[64] = ".new-";
-    struct buf unfinished = {0};
+    SCOPED_BUF unfinished = {0};
     bool there = false;
     int fd = -1;
     annal__codec_file_id_text(file, name + strlen(name));
@@ -196,7 +195,6 @@ done:
         io->close(io->arg, fd);
     if (there)
         io->unlink(io->arg, unfinished.ptr);
-    annal__buf_done(&unfinished);
     return status;
 }
 
@@ -209,7 +207,7 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
                                   .fork = annal_slice_of(forking->origin.session),
                                   .fork_seq = forking->origin.seq,
                                   .fork_h = forking->origin.h};
-    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES}, path = {0};
+    SCOPED_BUF frame = {.limit = FRAME_ENVELOPE_BYTES}, path = {0};
     uint64_t h;
     if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
         return annal__fail_errno(err, "cannot create an id for the journal of session '%.*s'",
@@ -223,8 +221,6 @@ static annal_status publish(struct forking *forking, annal_slice child, annal_er
         describe(forking, &header, h, frame.len);
         status = put_journal(store, header.file, annal__buf_slice(&frame), path.ptr, err);
     }
-    annal__buf_done(&frame);
-    annal__buf_done(&path);
     return status;
 }
 

@@ -86,12 +86,11 @@ static void begin(struct journal_watch *watch, const char *path)
 static bool read_changes(struct journal_watch *watch)
 {
     const struct io *io = watch->context->io;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (io->watch == NULL || annal__context_check(watch->context, NULL) < 0)
         return false;
     if (annal__context_path(watch->context, &path, "events", "", NULL) == ANNAL_OK)
         begin(watch, path.ptr);
-    annal__buf_done(&path);
     if (watch->fd < 0)
         return false;
     if (io->changes(io->arg, watch->fd, note_name, watch) == 0)

@@ -560,7 +560,7 @@ static annal_status as_json(annal_format format, annal_slice data, struct buf *s
 annal_status annal__json_msgpack_equal(annal_format format_a, annal_slice a, annal_format format_b,
                                        annal_slice b, bool *out_equal, annal_error *err)
 {
-    struct buf scratch_a = {0}, scratch_b = {0};
+    SCOPED_BUF scratch_a = {0}, scratch_b = {0};
     annal_slice json_a, json_b;
     bool readable_a = false, readable_b = false;
     bool equal = (format_a == ANNAL_FORMAT_MSGPACK) == (format_b == ANNAL_FORMAT_MSGPACK) &&
@@ -572,8 +572,6 @@ annal_status annal__json_msgpack_equal(annal_format format_a, annal_slice a, ann
         status = as_json(format_b, b, &scratch_b, &json_b, &readable_b);
     if (readable_a && readable_b && status == ANNAL_OK)
         status = json_equal(json_a, json_b, &equal);
-    annal__buf_done(&scratch_a);
-    annal__buf_done(&scratch_b);
     if (status < 0)
         return annal__fail(err, status, "compare data: out of memory");
     *out_equal = equal;

@@ -46,7 +46,7 @@ static annal_status make_directory(const annal_store *store, annal_error *err)
  * written and deleted. */
 static annal_status refuse_links(const annal_store *store, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat found;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status == ANNAL_OK && i < sizeof later / sizeof *later; i++) {
@@ -55,13 +55,12 @@ static annal_status refuse_links(const annal_store *store, annal_error *err)
             store->context.io->stat(store->context.io->arg, path.ptr, &found) == 0)
             status = annal__io_check_dir(store->context.io, path.ptr, EEXIST, err);
     }
-    annal__buf_done(&path);
     return status;
 }
 
 annal_status annal__layout_make(const annal_store *store, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const struct io *io = store->context.io;
     bool made = false;
     annal_status status = make_directory(store, err);
@@ -74,15 +73,12 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err)
     }
     if (status == ANNAL_OK && made)
         status = annal__io_sync_dir(io, store->context.path, err);
-    if (status == ANNAL_OK)
-        status = refuse_links(store, err);
-    annal__buf_done(&path);
-    return status;
+    return status != ANNAL_OK ? status : refuse_links(store, err);
 }
 
 annal_status annal__layout_find(const annal_store *store, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat found = {0};
     annal_status status = annal__context_path(&store->context, &path, "events", "", err);
     int failed =
@@ -91,7 +87,6 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
         status = annal__fail_errno(err, "cannot open store %s", store->context.path);
     else if (status == ANNAL_OK && !S_ISDIR(found.st_mode))
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "no store at %s", store->context.path);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -138,7 +133,7 @@ static annal_status write_version(const annal_store *store, const char *path, an
 /* Check the number in locks/version against STORE_VERSION. */
 annal_status annal__layout_check_version(annal_store *store, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char text[16] = {0};
     int fd = -1;
     annal_status status = annal__context_path(&store->context, &path, "locks", "version", err);
@@ -169,13 +164,12 @@ annal_status annal__layout_check_version(annal_store *store, annal_error *err)
 done:
     if (fd >= 0)
         store->context.io->close(store->context.io->arg, fd);
-    annal__buf_done(&path);
     return status;
 }
 
 annal_status annal__layout_open_events(annal_store *store, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__context_path(&store->context, &path, "events", "", err);
     if (status == ANNAL_OK) {
         store->events.fd =
@@ -183,6 +177,5 @@ annal_status annal__layout_open_events(annal_store *store, annal_error *err)
         if (store->events.fd < 0)
             status = annal__fail_errno(err, "cannot open %s", path.ptr);
     }
-    annal__buf_done(&path);
     return status;
 }

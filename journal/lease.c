@@ -99,7 +99,7 @@ annal_status annal_lease_get(annal_store *store, annal_slice session, annal_leas
                              annal_error *err)
 {
     char line[LINE_BYTES_MAX] = "";
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_lease lease = {0};
     annal_status status = annal_session_id_check(session, err);
     if (status == ANNAL_OK)
@@ -112,7 +112,6 @@ annal_status annal_lease_get(annal_store *store, annal_slice session, annal_leas
         annal__error_context(err, "read %s", path.ptr);
     else if (status == ANNAL_OK)
         *out_lease = lease;
-    annal__buf_done(&path);
     return status;
 }
 
@@ -167,7 +166,7 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
                                 annal_error *err)
 {
     char boot[BOOT_BYTES] = "", line[LINE_BYTES_MAX];
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = find_boot(boot, err);
     if (status == ANNAL_OK)
         status = annal__context_path(&store->context, &path, LEASES, "", err);
@@ -182,7 +181,6 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
                            lease->shared ? 0 : lease->seconds, boot, lease->giver);
         status = annal__io_publish_file(store->context.io, path.ptr, line, (size_t)len, err);
     }
-    annal__buf_done(&path);
     return status;
 }
 
@@ -286,12 +284,11 @@ annal_status annal_lease_set(annal_store *store, annal_slice session, const anna
 
 annal_status annal__lease_forget(annal_store *store, annal_slice session, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = lease_path(store, session, &path, err);
     if (status == ANNAL_OK && store->context.io->unlink(store->context.io->arg, path.ptr) < 0 &&
         errno != ENOENT)
         status = annal__fail_errno(err, "cannot remove %s", path.ptr);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -314,7 +311,7 @@ static int visit(void *arg, const char *name)
 
 annal_status annal_lease_each(annal_store *store, annal_session_fn fn, void *arg, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct walk walk = {fn, arg, 0};
     annal_status status = annal__context_path(&store->context, &path, LEASES, "", err);
     if (status == ANNAL_OK) {
@@ -324,6 +321,5 @@ annal_status annal_lease_each(annal_store *store, annal_session_fn fn, void *arg
         else if (listed < 0 && errno != ENOENT)
             status = annal__fail_errno(err, "cannot list %s", path.ptr);
     }
-    annal__buf_done(&path);
     return status;
 }

@@ -34,7 +34,7 @@ static bool is_free(annal_store *store, struct log *log)
 
 static void look_at_list(annal_store *store, struct log *log, annal__log_info *info)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct held held = {.fd = -1};
     struct stat file;
     if (annal__slot_path(&store->context, &path, "locks", info->number, NULL) < 0 ||
@@ -50,7 +50,6 @@ static void look_at_list(annal_store *store, struct log *log, annal__log_info *i
 
 done:
     annal__held_close(&held);
-    annal__buf_done(&path);
 }
 
 /* Count the groups; ANNAL_DAMAGE if a group is missing before a later group. */
@@ -80,7 +79,7 @@ static annal_status look_at_groups(struct log *log, annal__log_info *info, annal
 static annal_status look_at_log(annal_store *store, uint32_t number, annal__log_info *out_info,
                                 annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct log log = {.fd = -1};
     struct stat file;
     annal__log_info info = {.number = number};
@@ -111,7 +110,6 @@ static annal_status look_at_log(annal_store *store, uint32_t number, annal__log_
 
 done:
     annal__log_close(&log);
-    annal__buf_done(&path);
     if (status == ANNAL_OK)
         *out_info = info;
     return status;
@@ -138,7 +136,7 @@ annal_status annal__log_each(annal_store *store, annal__log_info_fn fn, void *ar
 static annal_status look_for_session(annal_store *store, uint32_t number, annal_slice session,
                                      uint32_t *pid, annal_error *err)
 {
-    struct buf path = {0}, list = {0};
+    SCOPED_BUF path = {0}, list = {0};
     struct log log = {.fd = -1};
     struct held held = {.fd = -1};
     struct stat file;
@@ -168,8 +166,6 @@ static annal_status look_for_session(annal_store *store, uint32_t number, annal_
 done:
     annal__held_close(&held);
     annal__log_close(&log);
-    annal__buf_done(&path);
-    annal__buf_done(&list);
     return status;
 }
 

@@ -176,7 +176,7 @@ static void copy(struct metrics *metrics, int fd)
 
 void annal__metrics_open(struct metrics *metrics)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const struct io *io = metrics->context->io;
     int fd = -1;
     if (annal__context_path(metrics->context, &path, "locks", "metrics", NULL) == ANNAL_OK)
@@ -188,7 +188,6 @@ void annal__metrics_open(struct metrics *metrics)
         map(metrics, fd);
     if (fd >= 0)
         io->close(io->arg, fd);
-    annal__buf_done(&path);
     if (!metrics->context->read_only) {
         atomic_store(&metrics->own.since_us,
                      metrics->context->clock->wall_us(metrics->context->clock->arg));

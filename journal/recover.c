@@ -323,34 +323,28 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     const struct codec *codec = target->codec;
     char end[FRAME_TRAILER_BYTES_MAX];
     annal_slice before = {end, codec->trailer_bytes};
-    struct buf there = {.limit = FRAME_BYTES_MAX};
+    SCOPED_BUF there = {.limit = FRAME_BYTES_MAX};
     uint64_t h = 0;
     annal_status status = ANNAL_OK;
     ssize_t got = 0;
     *out_place = PLACE_GAP;
     if (record->offset >= before.len)
         got = annal__io_read_full(io, target->fd, end, before.len, record->offset - before.len);
-    if (got < 0) {
-        status = annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
-        goto done;
-    }
+    if (got < 0)
+        return annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
     if (got < (ssize_t)before.len || !codec->trailer(before, &h) || h != record->h_before)
-        goto done;
+        return status;
     *out_place = PLACE_FITS;
     /* a record without bytes states only up to where the journal is durable */
     if (bytes.len == 0)
-        goto done;
+        return status;
 
     size_t first = codec->measure(bytes, 0, true);
-    if (annal__buf_append_zeros(&there, first) < 0) {
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "recover a commit log: out of memory");
-        goto done;
-    }
+    if (annal__buf_append_zeros(&there, first) < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "recover a commit log: out of memory");
     got = annal__io_read_full(io, target->fd, there.ptr, first, record->offset);
-    if (got < 0) {
-        status = annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
-        goto done;
-    }
+    if (got < 0)
+        return annal__fail_errno(err, "cannot read the journal of session '%s'", target->session);
     /* Another valid event at this offset means that the journal has another history. */
     annal_slice other = {there.ptr, (size_t)got};
     if (got > 0 && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
@@ -358,9 +352,6 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
         if (annal__codec_proves(codec, other, record->offset, record->h_before, &h))
             *out_place = PLACE_CONFLICT;
     }
-
-done:
-    annal__buf_done(&there);
     return status;
 }
 
@@ -486,14 +477,13 @@ struct walk {
 static annal_status each_group(struct redo *redo, const struct walk *walk, group_fn fn,
                                annal_error *err)
 {
-    struct buf bytes = {0};
+    SCOPED_BUF bytes = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < walk->count && status == ANNAL_OK; i++) {
         atomic_fetch_add(&redo->held->header->redo_moved, 1);
         if (walk->groups[i].epoch > walk->released)
             status = fn(redo, &walk->groups[i], &bytes, err);
     }
-    annal__buf_done(&bytes);
     return status;
 }
 
@@ -600,7 +590,7 @@ static annal_status find_loose_end(const struct redo *redo, const struct target 
                                    uint64_t *out_end, annal_error *err)
 {
     const struct io *io = redo->sessions->context->io;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct scan scan = {.fd = -1};
     annal_event event;
     annal_status status = annal__context_journal_path(
@@ -620,7 +610,6 @@ static annal_status find_loose_end(const struct redo *redo, const struct target 
 
 done:
     annal__scan_done(&scan);
-    annal__buf_done(&path);
     return status < 0 ? status : ANNAL_OK;
 }
 

@@ -25,7 +25,7 @@
 static annal_status put_tombstone(annal_store *store, const char *file, annal_slice header,
                                   annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__context_path(&store->context, &path, "events", TOMBSTONES, err);
     if (status == ANNAL_OK)
         status = annal__io_make_dir(store->context.io, path.ptr, err);
@@ -38,7 +38,6 @@ static annal_status put_tombstone(annal_store *store, const char *file, annal_sl
     if (status == ANNAL_OK)
         status = annal__io_publish_file(store->context.io, path.ptr, header.ptr, header.len, err);
     atomic_store(&store->tombstones, true);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -50,7 +49,7 @@ struct tombstone_scope {
 static annal_status put_record_tombstone(void *arg, const struct record *record, annal_error *err)
 {
     const struct tombstone_scope *scope = arg;
-    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES};
+    SCOPED_BUF frame = {.limit = FRAME_ENVELOPE_BYTES};
     struct frame_header header = {.session = record->session};
     char text[FILE_ID_TEXT + 1];
     uint64_t h;
@@ -63,7 +62,6 @@ static annal_status put_record_tombstone(void *arg, const struct record *record,
         status = annal__fail(err, status, "make a tombstone: out of memory");
     else
         status = put_tombstone(scope->store, text, annal__buf_slice(&frame), err);
-    annal__buf_done(&frame);
     return status;
 }
 
@@ -89,8 +87,8 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
 {
     (void)bytes;
     const struct fork_search *search = arg;
-    struct buf path = {0};
-    struct buf line = {.limit = FRAME_ENVELOPE_BYTES};
+    SCOPED_BUF path = {0};
+    SCOPED_BUF line = {.limit = FRAME_ENVELOPE_BYTES};
     struct frame_header header = {0};
     const struct codec *codec = NULL;
     annal_status status =
@@ -102,8 +100,6 @@ static int refuse_fork(void *arg, annal_slice other, uint64_t bytes)
         status = annal__fail(search->err, ANNAL_ERR_CONFLICT,
                              "session '%.*s' is needed by its fork '%.*s'; delete the fork first",
                              ANNAL_FMT(search->session), ANNAL_FMT(other));
-    annal__buf_done(&line);
-    annal__buf_done(&path);
     return status;
 }
 

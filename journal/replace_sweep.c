@@ -41,21 +41,19 @@ static int collect(void *arg, const char *text)
 static void list_names(annal_store *store, const char *part, const char *prefix,
                        struct names *out_names)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     *out_names = (struct names){.prefix = prefix};
     if (annal__context_path(&store->context, &path, "events", part, NULL) == ANNAL_OK)
         (void)store->context.io->list(store->context.io->arg, path.ptr, collect, out_names);
-    annal__buf_done(&path);
 }
 
 static void remove_name(annal_store *store, const char *part, const char *text)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char name[96];
     snprintf(name, sizeof name, "%s%s%s", part, part[0] == '\0' ? "" : "/", text);
     if (annal__context_path(&store->context, &path, "events", name, NULL) == ANNAL_OK)
         (void)store->context.io->unlink(store->context.io->arg, path.ptr);
-    annal__buf_done(&path);
 }
 
 static annal_status mark_needed(void *arg, const struct record *record, annal_error *err)
@@ -121,7 +119,7 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
 static bool last_seq_at(annal_store *store, annal_slice session, const struct codec *codec,
                         uint64_t *out_seq)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct journal_tail tail;
     const struct io *io = store->context.io;
     annal_status status = annal__context_journal_path(&store->context, session, codec, &path, NULL);
@@ -130,7 +128,6 @@ static bool last_seq_at(annal_store *store, annal_slice session, const struct co
         status = annal__scan_tail(io, fd, codec, &tail, NULL);
         io->close(io->arg, fd);
     }
-    annal__buf_done(&path);
     if (fd < 0 || status < 0 || tail.state != TAIL_WHOLE)
         return false;
     *out_seq = tail.seq;
@@ -170,10 +167,10 @@ static void settle_pair(annal_store *store, annal_slice session)
 /* Remove the second of two journals of the session that a tombstone names. */
 static void settle_double(annal_store *store, const char *tombstone)
 {
-    struct buf path = {0}, frame = {.limit = FRAME_ENVELOPE_BYTES};
+    SCOPED_BUF path = {0}, frame = {.limit = FRAME_ENVELOPE_BYTES};
     struct frame_header header = {0};
     if (annal__replace_tombstone_path(&store->context, tombstone, &path, NULL) < 0)
-        goto done;
+        return;
     for (size_t i = 0; i < CODEC_COUNT && frame.len == 0; i++) {
         if (annal__replace_read_header(store, path.ptr, annal__codecs[i], &frame, &header, NULL) <
             0)
@@ -181,10 +178,6 @@ static void settle_double(annal_store *store, const char *tombstone)
     }
     if (frame.len > 0)
         settle_pair(store, header.session);
-
-done:
-    annal__buf_done(&frame);
-    annal__buf_done(&path);
 }
 
 /* ---- The sweep ---- */

@@ -69,7 +69,7 @@ annal_status annal__replace_is_gone(const struct context *context, annal_slice s
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err)
 {
-    struct buf path = {0}, tombstone = {.limit = FRAME_ENVELOPE_BYTES};
+    SCOPED_BUF path = {0}, tombstone = {.limit = FRAME_ENVELOPE_BYTES};
     char text[FILE_ID_TEXT + 1];
     bool found = false;
     annal__codec_file_id_text(file, text);
@@ -81,7 +81,5 @@ annal_status annal__replace_is_gone(const struct context *context, annal_slice s
     else if (status == ANNAL_OK)
         status = match_tombstone(annal__buf_slice(&tombstone), path.ptr, session, codec, file,
                                  out_gone, err);
-    annal__buf_done(&tombstone);
-    annal__buf_done(&path);
     return status;
 }

@@ -581,7 +581,7 @@ static annal_status find_long_tail(const struct io *io, int fd, const struct cod
 annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *codec,
                               struct journal_tail *out_tail, annal_error *err)
 {
-    struct buf buf = {.limit = WINDOW_BYTES_MAX};
+    SCOPED_BUF buf = {.limit = WINDOW_BYTES_MAX};
     struct journal_tail tail = {0};
     struct stat file;
     annal_status status = ANNAL_OK;
@@ -592,7 +592,7 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
     uint64_t head = tail.size < FRAME_ENVELOPE_BYTES ? tail.size : FRAME_ENVELOPE_BYTES;
     status = read_range(io, fd, 0, head, &buf, err);
     if (status < 0)
-        goto done;
+        return status;
     uint64_t h;
     tail.has_header = annal__codec_first(codec, annal__buf_slice(&buf), &tail.header, &h);
     if (tail.header.session.len > 0 && tail.header.session.len < sizeof tail.session)
@@ -607,37 +607,32 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
         uint64_t from = tail.size > reach ? tail.size - reach : 0;
         status = read_range(io, fd, from, tail.size, &buf, err);
         if (status < 0)
-            goto done;
+            return status;
         bool plain, found = find_proven_frame(codec, &buf, from, &tail, &plain);
         if (found || from == 0) {
             if (found && !plain)
                 status = walk_to_tail(io, fd, codec, &tail, err);
             if (status < 0)
-                goto done;
+                return status;
             tail.state = judge_rest(codec, &buf, (size_t)(tail.end - (found ? from : 0)));
             break;
         }
         if (reach == LONG_REACH) {
             status = find_long_tail(io, fd, codec, &buf, &tail, err);
             if (status < 0)
-                goto done;
+                return status;
             if (status == ANNAL_OK)
                 break;
             status = ANNAL_OK;
         }
-        if (reach == WINDOW_BYTES_MAX) {
-            status = annal__fail(
+        if (reach == WINDOW_BYTES_MAX)
+            return annal__fail(
                 err, ANNAL_ERR_CORRUPT,
                 "the last %llu bytes of the journal contain no event with a correct hash",
                 (unsigned long long)reach);
-            goto done;
-        }
     }
     if (tail.seq == 0)
         tail.seq = tail.header.fork_seq;
     *out_tail = tail;
-
-done:
-    annal__buf_done(&buf);
     return status;
 }

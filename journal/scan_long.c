@@ -62,7 +62,7 @@ static annal_status prove_in_pieces(struct scan *scan, char *piece, struct hash_
 
 static annal_status next_long(struct scan *scan, annal_event *out_event, annal_error *err)
 {
-    struct buf piece = {0};
+    SCOPED_BUF piece = {0};
     struct hash_stream *hash = annal__hash_begin(scan->h);
     annal_status status = annal__buf_reserve(&piece, scan->codec->trailer_bytes + PIECE_BYTES);
     uint64_t length = 0, h = 0;
@@ -96,7 +96,6 @@ static annal_status next_long(struct scan *scan, annal_event *out_event, annal_e
 done:
     if (hash != NULL)
         (void)annal__hash_end(hash);
-    annal__buf_done(&piece);
     return status;
 }
 
@@ -158,7 +157,7 @@ annal_status annal__scan_look(struct scan *scan, uint64_t offset, annal_event *o
 annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint64_t *out_end,
                                   annal_error *err)
 {
-    struct buf piece = {0};
+    SCOPED_BUF piece = {0};
     annal_status status = annal__buf_reserve(&piece, PIECE_BYTES);
     if (status < 0)
         return annal__fail(err, status, "read a journal: out of memory");
@@ -176,6 +175,5 @@ annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint
     }
     if (status == ANNAL_OK)
         *out_end = offset;
-    annal__buf_done(&piece);
     return status;
 }

@@ -51,14 +51,13 @@ void annal__session_doubt(struct session *session)
 
 static struct session *session_new(const struct context *context, annal_slice id)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct session *session = annal__zalloc(sizeof *session);
     if (session == NULL)
         return NULL;
     /* The path is allocated with the suffix of the first codec, which is the longest. */
     if (annal__context_journal_path(context, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
         session->path = annal__strndup(path.ptr, path.len);
-    annal__buf_done(&path);
     memcpy(session->id, id.ptr, id.len);
     session->id_bytes = id.len;
     session->fd = -1;

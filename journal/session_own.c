@@ -123,11 +123,10 @@ static annal_status continue_journal(annal_store *store, struct session *session
  * session has two journals that no conversion left. */
 static annal_status find_journal(annal_store *store, struct session *session, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const struct codec *codec = NULL;
     annal_slice id = annal__session_id(session);
     annal_status status = annal__store_journal_find(&store->context, id, &path, &codec, err);
-    annal__buf_done(&path);
     if (status < 0)
         return status;
     annal__session_set_codec(session, codec == NULL ? store->codec : codec);

@@ -58,7 +58,7 @@ static void other_done(struct other *other)
 static annal_status other_open(annal_store *store, uint32_t number, struct other *out_other,
                                annal_error *err)
 {
-    struct buf path = {0}, list = {0};
+    SCOPED_BUF path = {0}, list = {0};
     struct stat file = {0};
     ino_t seen;
     struct other other = {.number = number, .log = {.fd = -1}, .held = {.fd = -1}};
@@ -88,8 +88,6 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
 
 done:
     annal__held_close(&other.held);
-    annal__buf_done(&path);
-    annal__buf_done(&list);
     return status;
 }
 
@@ -97,12 +95,12 @@ done:
  * name belongs to another file now counts as locked by another process. */
 static annal_status other_try(annal_store *store, struct other *other, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__slot_path(&store->context, &path, "commit", other->number, err);
     if (status == ANNAL_OK)
         status = annal__log_find(store->context.io, path.ptr, true, &other->log, err);
     if (status < 0)
-        goto done;
+        return status;
     if (store->context.io->flock(store->context.io->arg, other->log.fd, LOCK_EX | LOCK_NB) == 0) {
         status = annal__log_check_place(&other->log, err);
         other->locked = status == ANNAL_OK;
@@ -113,9 +111,6 @@ static annal_status other_try(annal_store *store, struct other *other, annal_err
     }
     if (!other->locked)
         annal__log_close(&other->log);
-
-done:
-    annal__buf_done(&path);
     return status;
 }
 
@@ -137,14 +132,13 @@ static annal_status other_read(annal_store *store, struct other *other, annal_er
  * (log_inspect.c). An owner, or a process that recovers the log, locks it exclusively. */
 static bool is_looked_at(annal_store *store, const struct other *other)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct log log = {.fd = -1};
     bool looked_at =
         annal__slot_path(&store->context, &path, "commit", other->number, NULL) == ANNAL_OK &&
         annal__log_find(store->context.io, path.ptr, false, &log, NULL) == ANNAL_OK &&
         store->context.io->flock(store->context.io->arg, log.fd, LOCK_SH | LOCK_NB) == 0;
     annal__log_close(&log);
-    annal__buf_done(&path);
     return looked_at;
 }
 
@@ -176,11 +170,11 @@ static annal_status take_claim_if_idle(annal_store *store)
  */
 static annal_status discard(annal_store *store, const struct other *other, annal_error *err)
 {
-    struct buf path = {0}, list = {0};
+    SCOPED_BUF path = {0}, list = {0};
     struct stat file;
     annal_status status = annal__slot_path(&store->context, &list, "locks", other->number, err);
     if (status < 0 || take_claim_if_idle(store) < 0)
-        goto done;
+        return status;
     if (store->context.io->unlink(store->context.io->arg, other->log.path) < 0)
         status = annal__fail_errno(err, "cannot remove %s", other->log.path);
     else
@@ -193,15 +187,11 @@ static annal_status discard(annal_store *store, const struct other *other, annal
     if (status < 0 ||
         /* otherwise the process that takes the number removes the void file, too */
         take_claim_if_idle(store) < 0)
-        goto done;
+        return status;
     if (store->context.io->stat(store->context.io->arg, other->log.path, &file) < 0 &&
         errno == ENOENT)
         annal__log_void_remove(&other->log);
     annal__filelock_drop(&store->context, &store->claim_lock);
-
-done:
-    annal__buf_done(&list);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -213,7 +203,7 @@ done:
 static annal_status other_recover(annal_store *store, struct other *other, int64_t deadline_us,
                                   bool *out_read, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     bool alone = !other->bound || atomic_load(&other->held.header->alone) != 0;
     annal_status status =
         alone ? annal__filelock_take(&store->context, &store->recovery_lock, deadline_us, 0, err)
@@ -237,7 +227,6 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
         status = discard(store, other, err);
     if (alone)
         annal__filelock_drop(&store->context, &store->recovery_lock);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -254,7 +243,7 @@ static bool is_to_wipe(const struct held *held)
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log,
                         const struct held *held)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     bool usual = log->regions[0].bytes == LOG_REGION_FIRST;
     if ((number < SLOTS_KEPT && usual && !is_to_wipe(held)) || take_claim_if_idle(store) < 0)
         return;
@@ -264,7 +253,6 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
     if (ours)
         store->context.io->unlink(store->context.io->arg, log->path);
     annal__filelock_drop(&store->context, &store->claim_lock);
-    annal__buf_done(&path);
 }
 
 /* ---- Opening a store ---- */
@@ -308,7 +296,7 @@ done:
 static int remove_leftover(void *arg, const char *name)
 {
     annal_store *store = arg;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file;
     bool leftover = strncmp(name, ".new-", 5) == 0 || strstr(name, ".void.tmp-") != NULL;
     if (leftover && annal__context_path(&store->context, &path, "commit", name, NULL) == ANNAL_OK &&
@@ -316,18 +304,16 @@ static int remove_leftover(void *arg, const char *name)
         store->context.clock->wall_us(store->context.clock->arg) / 1000000 - file.st_mtime >
             LEFTOVER_S)
         store->context.io->unlink(store->context.io->arg, path.ptr);
-    annal__buf_done(&path);
     return 0;
 }
 
 static annal_status remove_leftovers(annal_store *store, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__context_path(&store->context, &path, "commit", "", err);
     if (status == ANNAL_OK &&
         store->context.io->list(store->context.io->arg, path.ptr, remove_leftover, store) < 0)
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -431,7 +417,7 @@ static bool is_dead(annal_store *store, uint32_t number, struct log *log)
 static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, annal_error *err)
 {
     struct log_group *groups = NULL;
-    struct buf bytes = {0};
+    SCOPED_BUF bytes = {0};
     size_t count = 0;
     bool is_void;
     annal_status status = annal__log_void_find_groups(log, &groups, &count, &is_void, err);
@@ -445,7 +431,6 @@ static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, a
         while (status == ANNAL_OK && annal__log_take_record(&toc, &record))
             status = fn(arg, &record, err);
     }
-    annal__buf_done(&bytes);
     annal__free(groups);
     return status;
 }
@@ -453,7 +438,7 @@ static annal_status each_record(struct log *log, slot_record_fn fn, void *arg, a
 annal_status annal__slots_each_record(annal_store *store, enum slots_which which, slot_record_fn fn,
                                       void *arg, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct slot_list *list = annal__zalloc(sizeof *list);
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read the commit logs: out of memory");
@@ -469,7 +454,6 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
             status = ANNAL_OK; /* ignore the failure: the log was empty, and its owner removed it */
         annal__log_close(&log);
     }
-    annal__buf_done(&path);
     annal__free(list);
     return status;
 }
@@ -541,42 +525,34 @@ static enum found try_slot(annal_store *store, uint32_t number, struct other *ou
 static annal_status publish_log(annal_store *store, struct log *log, uint32_t *out_number,
                                 annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file;
     annal_status status = ANNAL_OK;
     uint32_t number = 0;
     for (; number < SLOTS_MAX; number++) {
         status = annal__slot_path(&store->context, &path, "commit", number, err);
         if (status < 0)
-            goto done;
+            return status;
         if (store->context.io->stat(store->context.io->arg, path.ptr, &file) == 0)
             continue;
         if (errno == ENOENT)
             break;
-        status = annal__fail_errno(err, "cannot examine commit log %s", path.ptr);
-        goto done;
+        return annal__fail_errno(err, "cannot examine commit log %s", path.ptr);
     }
-    if (number == SLOTS_MAX) {
-        status = annal__fail(err, ANNAL_ERR_LIMIT,
-                             "%d processes already write to store %s, which is the maximum",
-                             SLOTS_MAX, store->context.path);
-        goto done;
-    }
-    if (store->context.io->rename(store->context.io->arg, log->path, path.ptr) < 0) {
-        status = annal__fail_errno(err, "cannot rename %s", log->path);
-        goto done;
-    }
+    if (number == SLOTS_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT,
+                           "%d processes already write to store %s, which is the maximum",
+                           SLOTS_MAX, store->context.path);
+    if (store->context.io->rename(store->context.io->arg, log->path, path.ptr) < 0)
+        return annal__fail_errno(err, "cannot rename %s", log->path);
     snprintf(log->path, sizeof log->path, "%s", path.ptr);
     *out_number = number;
-
-done:
-    annal__buf_done(&path);
     return status;
 }
 
 static annal_status publish_and_adopt(annal_store *store, struct log *log, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct held held = {.fd = -1};
     uint32_t number = 0;
     annal_status status = publish_log(store, log, &number, err);
@@ -591,7 +567,6 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     if (status == ANNAL_OK)
         status = adopt(store, number, log, &held, err);
     annal__held_close(&held);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -1150,7 +1125,7 @@ static void wipe_own(struct wipe *wipe)
 
 annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct wipe *wipe = annal__zalloc(sizeof *wipe);
     if (wipe == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "overwrite the commit logs: out of memory");
@@ -1177,7 +1152,6 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
 
 done:
     annal__buf_done(&wipe->left);
-    annal__buf_done(&path);
     annal__free(wipe);
     return status;
 }

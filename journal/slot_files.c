@@ -30,7 +30,7 @@ static int compare_numbers(const void *left, const void *right)
 annal_status annal__slots_list(const struct context *context, struct slot_list *out_list,
                                annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     out_list->count = 0;
     annal_status status = annal__context_path(context, &path, "commit", "", err);
     if (status == ANNAL_OK &&
@@ -38,7 +38,6 @@ annal_status annal__slots_list(const struct context *context, struct slot_list *
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
     if (status == ANNAL_OK)
         qsort(out_list->numbers, out_list->count, sizeof *out_list->numbers, compare_numbers);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -53,12 +52,11 @@ annal_status annal__slot_path(const struct context *context, struct buf *out, co
 
 uint32_t annal__slot_holder(const struct context *context, uint32_t number)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file;
     uint32_t pid = 0;
     if (annal__slot_path(context, &path, "commit", number, NULL) == ANNAL_OK &&
         context->io->stat(context->io->arg, path.ptr, &file) == 0)
         pid = annal__lock_holder_of(&file, false);
-    annal__buf_done(&path);
     return pid;
 }

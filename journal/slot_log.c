@@ -10,7 +10,7 @@
 annal_status annal__slot_make_log(const struct context *context, uint64_t region_bytes,
                                   struct log *out_log, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char name[64];
     snprintf(name, sizeof name, ".new-%ld-%p", (long)getpid(), (void *)out_log);
     annal_status status = annal__context_path(context, &path, "commit", name, err);
@@ -19,7 +19,6 @@ annal_status annal__slot_make_log(const struct context *context, uint64_t region
         status = annal__log_create(context->io, path.ptr, region_bytes,
                                    context->clock->wall_us(context->clock->arg), out_log, err);
     }
-    annal__buf_done(&path);
     return status;
 }
 
@@ -33,7 +32,7 @@ void annal__slot_drop_log(const struct context *context, struct log *fresh)
 annal_status annal__slot_sync_name(const struct context *context, const struct held *held,
                                    annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (atomic_load(&held->header->named) != 0)
         return ANNAL_OK;
     annal_status status = annal__context_path(context, &path, "commit", "", err);
@@ -41,7 +40,6 @@ annal_status annal__slot_sync_name(const struct context *context, const struct h
         status = annal__io_sync_dir(context->io, path.ptr, err);
     if (status == ANNAL_OK)
         atomic_store(&held->header->named, 1);
-    annal__buf_done(&path);
     return status;
 }
 

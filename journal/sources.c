@@ -85,7 +85,7 @@ static annal_status take_lock(annal_store *store, int fd, int operation, annal_e
 annal_status annal__sources_open(annal_store *store, int operation, int *out_fd, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = path_of(store, "", &path, err);
     if (status < 0)
         return status;
@@ -106,7 +106,6 @@ annal_status annal__sources_open(annal_store *store, int operation, int *out_fd,
         *out_fd = fd;
     else if (fd >= 0)
         io->close(io->arg, fd);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -155,7 +154,7 @@ static void names_done(struct names *names)
 static annal_status read_names(annal_store *store, struct names *names, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = path_of(store, "", &path, err);
     if (status == ANNAL_OK && io->list(io->arg, path.ptr, collect, names) < 0 && errno != ENOENT)
         status = annal__fail_errno(err, "cannot list the copies of logs in %s", path.ptr);
@@ -163,7 +162,6 @@ static annal_status read_names(annal_store *store, struct names *names, annal_er
         status = annal__fail(err, ANNAL_ERR_NOMEM, "list the copies of logs: out of memory");
     if (names->count > 1)
         qsort(names->all, names->count, sizeof *names->all, compare);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -215,7 +213,7 @@ static int drop_one(void *arg, const char *text, const annal__source_name *name)
     const struct drop *drop = arg;
     const struct io *io = annal__store_io(drop->store);
     char first[ANNAL_SESSION_ID_BYTES_MAX + sizeof SOURCES_OTHER];
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (drop->log != NULL && memcmp(drop->log, name->log.ptr, name->log.len) != 0)
         return 0;
     annal_status status = path_of(drop->store, text, &path, drop->err);
@@ -226,7 +224,6 @@ static int drop_one(void *arg, const char *text, const annal__source_name *name)
     }
     if (status == ANNAL_OK && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
         status = annal__fail_errno(drop->err, "cannot remove %s, a copy of a log", path.ptr);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -234,14 +231,12 @@ annal_status annal__sources_drop(annal_store *store, annal_slice session, annal_
 {
     const struct io *io = annal__store_io(store);
     struct drop drop = {store, NULL, err};
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat there;
     int lock = -1;
     annal_status status = path_of(store, "", &path, err);
-    if (status < 0 || (io->stat(io->arg, path.ptr, &there) < 0 && errno == ENOENT)) {
-        annal__buf_done(&path);
+    if (status < 0 || (io->stat(io->arg, path.ptr, &there) < 0 && errno == ENOENT))
         return status;
-    }
     status = annal__sources_open(store, LOCK_EX, &lock, err);
     if (status == ANNAL_OK)
         status = annal__sources_each(store, session, drop_one, &drop, err);
@@ -249,6 +244,5 @@ annal_status annal__sources_drop(annal_store *store, annal_slice session, annal_
         status = annal__io_sync_dir(io, path.ptr, err);
     if (lock >= 0)
         io->close(io->arg, lock);
-    annal__buf_done(&path);
     return status;
 }

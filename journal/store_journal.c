@@ -50,7 +50,7 @@ annal_status annal__store_journal_open(const struct context *context, annal_slic
                                        int *out_fd, const struct codec **out_codec,
                                        annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = ANNAL_OK;
     int fd = -1;
     /*
@@ -71,14 +71,13 @@ annal_status annal__store_journal_open(const struct context *context, annal_slic
             annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%.*s'", ANNAL_FMT(session));
     if (status == ANNAL_OK)
         *out_fd = fd;
-    annal__buf_done(&path);
     return status;
 }
 
 bool annal__store_journal_is_double(const struct context *context, annal_slice session,
                                     const struct codec *codec)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     bool found = false;
     for (size_t i = 0; i < CODEC_COUNT && !found; i++) {
         struct stat file;
@@ -88,6 +87,5 @@ bool annal__store_journal_is_double(const struct context *context, annal_slice s
                 context->io->stat(context->io->arg, path.ptr, &file) == 0 &&
                 S_ISREG(file.st_mode) && file.st_size > 0;
     }
-    annal__buf_done(&path);
     return found;
 }

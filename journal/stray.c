@@ -21,7 +21,7 @@ struct found {
 static void read_found(const struct context *context, annal_slice session,
                        const struct codec *codec, struct found *out)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     uint64_t h;
     out->is_present = out->has_header = out->denied = false;
     errno = 0;
@@ -29,7 +29,6 @@ static void read_found(const struct context *context, annal_slice session,
                  ? -1
                  : context->io->open(context->io->arg, path.ptr, O_RDONLY, 0);
     out->denied = fd < 0 && errno == EACCES;
-    annal__buf_done(&path);
     if (fd < 0)
         return;
     ssize_t got = annal__io_read_full(context->io, fd, out->bytes, sizeof out->bytes, 0);
@@ -98,7 +97,7 @@ bool annal__stray_is_anothers(const struct context *context, annal_slice session
 
 bool annal__stray_is_strange(const struct context *context, const char *name, annal_error *out_why)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     size_t length = strlen(name);
     bool regular = false;
     uint64_t bytes = 0;
@@ -110,7 +109,6 @@ bool annal__stray_is_strange(const struct context *context, const char *name, an
         if (annal__context_path(context, &path, "events", name, NULL) == ANNAL_OK)
             (void)context->io->measure(context->io->arg, path.ptr, geteuid(), &regular, &bytes);
     }
-    annal__buf_done(&path);
     if (!regular)
         return false;
     (void)annal__fail(out_why, ANNAL_ERR_CORRUPT,

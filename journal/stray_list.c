@@ -39,14 +39,13 @@ static int visit_name(void *arg, const char *name)
 annal_status annal__stray_list(annal_store *store, annal__stray_fn fn, void *arg, annal_error *err)
 {
     struct stray_walk walk = {.store = store, .fn = fn, .arg = arg};
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__session_list_read(store, visit_session, &walk, err);
     if (status == ANNAL_OK)
         status = annal__context_path(&store->context, &path, "events", "", err);
     if (status == ANNAL_OK &&
         store->context.io->list(store->context.io->arg, path.ptr, visit_name, &walk) < 0)
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
-    annal__buf_done(&path);
     return status == ANNAL_OK ? (annal_status)walk.stopped : status;
 }
 
@@ -64,7 +63,7 @@ struct file_walk {
  * session. */
 static bool is_unread(const struct file_walk *walk, const char *name)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_error why;
     bool unread = annal__stray_is_strange(&walk->store->context, name, &why);
     size_t length = strlen(name);
@@ -80,7 +79,6 @@ static bool is_unread(const struct file_walk *walk, const char *name)
             read != annal__codecs[i] ||
             annal__stray_is_anothers(&walk->store->context, session, annal__codecs[i]);
     }
-    annal__buf_done(&path);
     return unread;
 }
 
@@ -101,11 +99,10 @@ annal_status annal__stray_files(const annal_store *store, annal__stray_file_fn f
                                 annal_error *err)
 {
     struct file_walk walk = {.store = store, .fn = fn, .arg = arg, .err = err};
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__context_path(&store->context, &path, "events", "", err);
     if (status == ANNAL_OK &&
         store->context.io->list(store->context.io->arg, path.ptr, visit_file, &walk) < 0)
         status = annal__fail_errno(err, "cannot list %s", path.ptr);
-    annal__buf_done(&path);
     return status == ANNAL_OK ? walk.status : status;
 }

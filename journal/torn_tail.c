@@ -34,7 +34,7 @@ static annal_status keep_bytes(struct session_table *sessions, const char *name,
                                uint64_t from, uint64_t to, annal_error *err)
 {
     const struct io *io = sessions->context->io;
-    struct buf dir = {0}, path = {0}, temporary = {0}, piece = {.limit = PIECE_BYTES};
+    SCOPED_BUF dir = {0}, path = {0}, temporary = {0}, piece = {.limit = PIECE_BYTES};
     int copy = -1;
     annal_status status = annal__context_path(sessions->context, &dir, "events", ".torn", err);
     if (status == ANNAL_OK)
@@ -61,10 +61,6 @@ done:
         io->close(io->arg, copy);
     if (status < 0 && temporary.ptr != NULL)
         io->unlink(io->arg, temporary.ptr);
-    annal__buf_done(&dir);
-    annal__buf_done(&path);
-    annal__buf_done(&temporary);
-    annal__buf_done(&piece);
     return status;
 }
 
@@ -121,7 +117,7 @@ static int forget_piece(void *arg, const char *name)
 {
     struct forgetting *forgetting = arg;
     const struct io *io = forgetting->context->io;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (!is_piece_of(name, forgetting->session))
         return 0;
     if (annal__buf_printf(&path, "%s/%s", forgetting->dir.ptr, name) < 0 ||
@@ -130,7 +126,6 @@ static int forget_piece(void *arg, const char *name)
     else if (io->unlink(io->arg, path.ptr) < 0)
         forgetting->failed = errno;
     forgetting->removed = true;
-    annal__buf_done(&path);
     return 0;
 }
 

@@ -87,7 +87,7 @@ static annal_status check_end(struct verification *verification, const annal_cur
 
 static void check_double(struct verification *verification, const annal_store *store)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const struct codec *codec = NULL;
     if (annal__store_journal_find(&store->context, verification->session, &path, &codec, NULL) ==
             ANNAL_OK &&
@@ -95,7 +95,6 @@ static void check_double(struct verification *verification, const annal_store *s
         annal__store_journal_is_double(&store->context, verification->session, codec))
         find(verification, 0, 0, 0,
              "there is a second journal of this session, in the other format");
-    annal__buf_done(&path);
 }
 
 /* For a fork, check that the journals of its ancestors still contain its history. */

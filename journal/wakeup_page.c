@@ -115,7 +115,7 @@ static void look_at_name(struct wakeup *wakeup, const char *path, bool make)
 
 static void check_map(struct wakeup *wakeup, int64_t now_us, bool make)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (pthread_mutex_trylock(&wakeup->lock) != 0)
         /* another thread is already checking whether the name still belongs to the mapped file */
         return;
@@ -123,7 +123,6 @@ static void check_map(struct wakeup *wakeup, int64_t now_us, bool make)
         look_at_name(wakeup, path.ptr, make);
     atomic_store(&wakeup->checked_us, now_us == 0 ? 1 : now_us);
     pthread_mutex_unlock(&wakeup->lock);
-    annal__buf_done(&path);
 }
 
 struct wakeup_page *annal__wakeup_page(struct wakeup *wakeup, int64_t now_us, bool make)

@@ -298,7 +298,7 @@ annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts
                             .drafts = drafts,
                             .count = count};
     struct frame_header header;
-    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES};
+    SCOPED_BUF frame = {.limit = FRAME_ENVELOPE_BYTES};
     *out = (annal_session_info){.format = codec->format, .first_seq = 1};
     annal_status status = check_drafts(&append, err);
     if (status == ANNAL_OK)
@@ -312,7 +312,6 @@ annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts
         out->created_us = header.created_us;
         out->end_offset = frame.len;
     }
-    annal__buf_done(&frame);
     return status;
 }
 

@@ -138,7 +138,7 @@ static uint64_t twice(uint64_t value)
 static void save(struct reduction *reduction, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;
-    struct buf data = {.limit = ANNAL_REDUCTION_BYTES_MAX};
+    SCOPED_BUF data = {.limit = ANNAL_REDUCTION_BYTES_MAX};
     annal_error ignored = {0};
     uint64_t every = 0;
     annal_status status = reducer->save(reducer->arg, reduction->state, add_bytes, &data, &ignored);
@@ -152,7 +152,6 @@ static void save(struct reduction *reduction, uint64_t seq)
         reduction->every = twice(reduction->every);
         reduction->every_bytes = twice(reduction->every_bytes);
     }
-    annal__buf_done(&data);
     reduction->saved_seq = seq;
     reduction->bytes = 0;
 }

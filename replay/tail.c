@@ -466,7 +466,7 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
 
 annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     const struct clock *clock = annal__store_clock(tail->store);
     annal_slice name = annal_slice_of(tail->cursor);
     if (name.len == 0)
@@ -496,7 +496,6 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
     else
         status = annal__tail_file_publish(tail->store, name, &text, err);
     tail->is_dirty = status < 0;
-    annal__buf_done(&text);
     return status;
 }
 

@@ -46,7 +46,7 @@ annal_status annal__tail_file_lock(annal_store *store, annal_slice name, int *ou
                                    annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {.limit = PATH_LIMIT};
+    SCOPED_BUF path = {.limit = PATH_LIMIT};
     annal_status status = check_name(name, err);
     int fd = -1;
     if (status < 0)
@@ -76,7 +76,6 @@ done:
         io->close(io->arg, fd);
     if (status == ANNAL_OK)
         *out_fd = fd;
-    annal__buf_done(&path);
     return status;
 }
 
@@ -86,7 +85,7 @@ static annal_status read_whole(annal_store *store, annal_slice name, struct buf 
                                annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file;
     annal_status status = path_of(store, name, &path, err);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
@@ -118,7 +117,6 @@ static annal_status read_whole(annal_store *store, annal_slice name, struct buf 
 done:
     if (fd >= 0)
         io->close(io->arg, fd);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -217,7 +215,7 @@ static bool take_end(struct buf *text)
 annal_status annal__tail_file_read(annal_store *store, annal_slice name, cursor_entry_fn fn,
                                    void *arg, int64_t *out_committed_us, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_status status = check_name(name, err);
     if (status == ANNAL_OK)
         status = read_whole(store, name, &text, err);
@@ -226,10 +224,7 @@ annal_status annal__tail_file_read(annal_store *store, annal_slice name, cursor_
     if (status == ANNAL_OK && annal__buf_cstr(&text) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "read the cursor '%.*s': out of memory",
                              ANNAL_FMT(name));
-    if (status == ANNAL_OK)
-        status = read_lines(text.ptr, name, fn, arg, out_committed_us, err);
-    annal__buf_done(&text);
-    return status;
+    return status != ANNAL_OK ? status : read_lines(text.ptr, name, fn, arg, out_committed_us, err);
 }
 
 /* ---- Writing, rule (2) ---- */
@@ -257,24 +252,18 @@ annal_status annal__tail_file_publish(annal_store *store, annal_slice name, stru
                                       annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {.limit = PATH_LIMIT};
+    SCOPED_BUF path = {.limit = PATH_LIMIT};
     annal_status status =
         annal__buf_printf(text, END "%016" PRIx64 "\"}\n", annal__hash(text->ptr, text->len, 0));
     if (status == ANNAL_OK)
         status = annal__buf_printf(&path, "%s/" FOLDER, annal_store_path(store));
-    if (status < 0) {
-        status = annal__fail(err, status, "cannot write cursor '%.*s'", ANNAL_FMT(name));
-        goto done;
-    }
+    if (status < 0)
+        return annal__fail(err, status, "cannot write cursor '%.*s'", ANNAL_FMT(name));
     status = annal__io_make_dir(io, path.ptr, err);
     if (status == ANNAL_OK)
         status = path_of(store, name, &path, err);
-    if (status == ANNAL_OK)
-        status = annal__io_publish_file(io, path.ptr, text->ptr, text->len, err);
-
-done:
-    annal__buf_done(&path);
-    return status;
+    return status != ANNAL_OK ? status
+                              : annal__io_publish_file(io, path.ptr, text->ptr, text->len, err);
 }
 
 /* ---- All cursors ---- */
@@ -341,7 +330,7 @@ annal_status annal_tail_cursor_each(annal_store *store, annal_tail_cursor_fn fn,
 {
     const struct io *io = annal__store_io(store);
     struct listing listing = {0};
-    struct buf path = {.limit = PATH_LIMIT};
+    SCOPED_BUF path = {.limit = PATH_LIMIT};
     annal_status status = annal__buf_printf(&path, "%s/" FOLDER, annal_store_path(store));
     if (status < 0) {
         status = annal__fail(err, status, "cannot list the cursors of store %s",
@@ -360,7 +349,6 @@ annal_status annal_tail_cursor_each(annal_store *store, annal_tail_cursor_fn fn,
 
 done:
     annal__free(listing.names);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -393,7 +381,7 @@ annal_status annal_tail_position_each(annal_store *store, annal_slice name,
 annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     int fd = -1;
     annal_status status =
         annal__session_list_is_read_only(store)
@@ -414,6 +402,5 @@ annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_
     }
     if (fd >= 0)
         io->close(io->arg, fd);
-    annal__buf_done(&path);
     return status;
 }

@@ -239,7 +239,7 @@ static annal_status layer_open(const struct storage *shelf, struct shelf_row *ro
 {
     const struct io *io = annal__store_io(shelf->store);
     const struct snapshot_header *header = &layer->header;
-    struct buf directory = {0};
+    SCOPED_BUF directory = {0};
     annal_status status = ANNAL_OK;
     annal_slice bytes = {0};
     *layer = (struct layer){.header = row->header, .row = row->bytes, .fd = -1};
@@ -256,10 +256,8 @@ static annal_status layer_open(const struct storage *shelf, struct shelf_row *ro
         if (annal__hash(layer->body, (size_t)header->body_bytes, 0) != header->body_hash)
             status = damaged(layer, "its body is damaged", err);
     }
-    if (status >= 0)
-        status = annal__container_directory_read(header, bytes, &layer->directory, err);
-    annal__buf_done(&directory);
-    return status;
+    return status < 0 ? status
+                      : annal__container_directory_read(header, bytes, &layer->directory, err);
 }
 
 /* Find the row of the snapshot on which the last (oldest) layer is based: the last layer stores

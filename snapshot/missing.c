@@ -74,12 +74,11 @@ static bool write_turn(const struct io *io, int fd, int64_t due_us, const char *
 
 static int open_turn(const annal_store *store, const struct io *io)
 {
-    struct buf path = {.limit = PATH_LIMIT};
+    SCOPED_BUF path = {.limit = PATH_LIMIT};
     int fd = -1;
     if (annal__buf_printf(&path, "%s/locks/snapshots", annal_store_path(store)) >= 0 &&
         annal__buf_cstr(&path) != NULL)
         fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
-    annal__buf_done(&path);
     return fd;
 }
 

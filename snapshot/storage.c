@@ -76,7 +76,7 @@ annal_status annal__storage_open_file(const struct storage *shelf,
                                       annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = path_of(shelf, header->seq, &path, err);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
     /* a missing file is damage of the snapshot; a file that cannot be opened now is not */
@@ -85,7 +85,6 @@ annal_status annal__storage_open_file(const struct storage *shelf,
                      ? annal__fail(err, ANNAL_ERR_CORRUPT,
                                    "read the snapshot file %s: the file does not exist", path.ptr)
                      : annal__fail_errno(err, "cannot read %s", path.ptr);
-    annal__buf_done(&path);
     if (status >= 0)
         *out_fd = fd;
     return status;
@@ -166,7 +165,7 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
                                 const struct snapshot_header *base, annal_slice body,
                                 uint32_t wait_ms, annal_error *err)
 {
-    struct buf row = {0};
+    SCOPED_BUF row = {0};
     char bytes[SNAPSHOT_HEADER_BYTES], base_bytes[SNAPSHOT_HEADER_BYTES];
     struct snapshot_header below = {0};
     if (base != NULL) {
@@ -188,7 +187,6 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
         status = annal__snapshot_rows_put(shelf->index, shelf->session, header->seq,
                                           annal__buf_slice(&row), header->created_us, below.seq,
                                           base_begins, wait_ms, err);
-    annal__buf_done(&row);
     if (status >= 0 && header->in_file)
         annal__storage_sweep(shelf);
     return status;
@@ -236,10 +234,9 @@ void annal__storage_list_done(struct shelf_list *list)
 static void remove_file(const struct storage *shelf, uint64_t seq)
 {
     const struct io *io = annal__store_io(shelf->store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (path_of(shelf, seq, &path, NULL) >= 0)
         (void)io->unlink(io->arg, path.ptr);
-    annal__buf_done(&path);
 }
 
 annal_status annal__storage_delete(const struct storage *shelf, const struct shelf_list *list,
@@ -287,17 +284,16 @@ static int sweep_one(void *arg, const char *name)
             return 0;
     }
     const struct io *io = annal__store_io(sweep->shelf->store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (path_of(sweep->shelf, 0, &path, NULL) >= 0 && annal__buf_printf(&path, "/%s", name) >= 0)
         (void)io->unlink(io->arg, path.ptr);
-    annal__buf_done(&path);
     return 0;
 }
 
 void annal__storage_sweep(const struct storage *shelf)
 {
     const struct io *io = annal__store_io(shelf->store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_session_info info;
     struct sweep sweep = {.shelf = shelf};
     annal_status status = annal_session_info_get(shelf->store, shelf->session, &info, NULL);
@@ -306,6 +302,5 @@ void annal__storage_sweep(const struct storage *shelf)
         status = annal__storage_list(shelf->index, shelf->session, &sweep.rows, NULL);
     if ((status >= 0 || status == ANNAL_ERR_NOTFOUND) && path_of(shelf, 0, &path, NULL) >= 0)
         (void)io->list(io->arg, path.ptr, sweep_one, &sweep);
-    annal__buf_done(&path);
     annal__storage_list_done(&sweep.rows);
 }

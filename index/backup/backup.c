@@ -329,7 +329,7 @@ static int copy_source(void *arg, const char *text, const annal__source_name *na
 static annal_status copy_folder(struct backup *backup, const char *folder, io_list_fn copy)
 {
     const struct io *io = backup->copying.io;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status =
         annal__backup_join(&path, annal_store_path(backup->store), folder, backup->err);
     if (status >= 0) {
@@ -339,7 +339,6 @@ static annal_status copy_folder(struct backup *backup, const char *folder, io_li
         else if (listed)
             status = backup->failed;
     }
-    annal__buf_done(&path);
     return status;
 }
 
@@ -486,7 +485,7 @@ static annal_status restore_file(struct copying *copying, const char *directory,
                                  struct backup_file *file, annal_backup_result *result,
                                  annal_error *err)
 {
-    struct buf from = {0}, to = {0};
+    SCOPED_BUF from = {0}, to = {0};
     struct backup_file copied = {0};
     annal_status status = annal__backup_join(&from, directory, file->path, err);
     if (status >= 0 && target != NULL)
@@ -508,8 +507,6 @@ static annal_status restore_file(struct copying *copying, const char *directory,
     result->bytes += file->bytes;
     result->sessions += strncmp(file->path, "events/", 7) == 0;
     result->artifacts += strncmp(file->path, "artifacts/", 10) == 0;
-    annal__buf_done(&from);
-    annal__buf_done(&to);
     return status;
 }
 
@@ -543,7 +540,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
                                    annal_backup_result *result, annal_error *err)
 {
     const struct io *io = copying->io;
-    struct buf target = {.limit = 8192}, parent = {.limit = 8192};
+    SCOPED_BUF target = {.limit = 8192}, parent = {.limit = 8192};
     uint64_t random = 0;
     bool there = false;
     annal_status status = annal__backup_must_be_empty(io, path, &there, err);
@@ -555,11 +552,9 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
     while (len > 1 && path[len - 1] == '/')
         len--;
     status = annal__buf_printf(&target, "%.*s.restoring-%016" PRIx64, (int)len, path, random);
-    if (status < 0) {
-        status = annal__fail(err, status,
-                             "restore into store %s: the path of the store is too long", path);
-        goto done;
-    }
+    if (status < 0)
+        return annal__fail(err, status, "restore into store %s: the path of the store is too long",
+                           path);
     status = annal__io_make_private_dir(io, target.ptr, err);
     /* create events/ even if the backup has no journal: only a directory with events/ is a store */
     if (status >= 0)
@@ -572,13 +567,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
         status = annal__fail_errno(err, "cannot rename %s to %s", target.ptr, path);
     if (status == ANNAL_OK)
         status = annal__backup_join(&parent, path, "..", err);
-    if (status == ANNAL_OK)
-        status = annal__io_sync_dir(io, parent.ptr, err);
-
-done:
-    annal__buf_done(&target);
-    annal__buf_done(&parent);
-    return status;
+    return status != ANNAL_OK ? status : annal__io_sync_dir(io, parent.ptr, err);
 }
 
 annal_status annal__backup_restore(const struct io *io, const char *directory, const char *path,

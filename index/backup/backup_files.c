@@ -76,13 +76,13 @@ done:
 annal_status annal__backup_manifest_open(struct manifest *manifest, const struct io *io,
                                          const char *directory, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     *manifest = (struct manifest){0};
     annal_status status = annal__backup_join(&path, directory, BACKUP_MANIFEST, err);
     if (status >= 0)
         status = read_manifest(manifest, io, path.ptr, err);
     if (status < 0)
-        goto done;
+        return status;
     uint64_t h = 0;
     int length = 0;
     const char *text = annal__buf_cstr(&manifest->text), *last = NULL;
@@ -93,15 +93,10 @@ annal_status annal__backup_manifest_open(struct manifest *manifest, const struct
                &manifest->files, &manifest->bytes, &h, &length) != 3 ||
         length == 0 || strcmp(last + length, "\n") != 0 ||
         h != annal__hash(text, (size_t)(last - text), 0)) {
-        status =
-            annal__fail(err, ANNAL_ERR_CORRUPT,
-                        "the content of the manifest %s has changed since the backup", path.ptr);
-        goto done;
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "the content of the manifest %s has changed since the backup", path.ptr);
     }
     manifest->at = strchr(text, '\n') + 1;
-
-done:
-    annal__buf_done(&path);
     return status;
 }
 
@@ -177,7 +172,7 @@ annal_status annal__backup_make_parents(const struct io *io, const char *root, c
 annal_status annal__backup_sync_tree(const struct io *io, const char *target,
                                      struct manifest *manifest, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct backup_file file;
     char last[BACKUP_PATH_MAX] = "";
     annal_status status = ANNAL_OK;
@@ -196,7 +191,6 @@ annal_status annal__backup_sync_tree(const struct io *io, const char *target,
         if (status >= 0)
             status = annal__io_sync_dir(io, path.ptr, err);
     }
-    annal__buf_done(&path);
     if (status < 0)
         return status;
     return annal__io_sync_dir(io, target, err);

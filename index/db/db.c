@@ -181,7 +181,7 @@ annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_funct
                             annal_error *err)
 {
     char *why = NULL;
-    struct buf known = {0};
+    SCOPED_BUF known = {0};
     annal_status status = ask_functions(
         db, "SELECT json_group_array(DISTINCT name) FROM pragma_function_list", NULL, &known, err);
     if (status < 0)
@@ -205,7 +205,6 @@ annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_funct
 
 done:
     sqlite3_free(why);
-    annal__buf_done(&known);
     return status;
 }
 

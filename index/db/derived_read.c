@@ -107,7 +107,7 @@ static annal_status immutable_uri(const struct derived *derived, struct buf *uri
  * immutable, and then without the content of its WAL. */
 static annal_status open_frozen(struct derived *derived, struct opened *out, annal_error *err)
 {
-    struct buf uri = {0};
+    SCOPED_BUF uri = {0};
     annal_status status = open_reader(derived, derived->path, out, err);
     /*
      * ANNAL_ERR_IO only: a file that other programs lock or write must not be opened as immutable
@@ -115,10 +115,7 @@ static annal_status open_frozen(struct derived *derived, struct opened *out, ann
     if (!annal__error_is_io(status))
         return status;
     status = immutable_uri(derived, &uri, err);
-    if (status >= 0)
-        status = open_reader(derived, uri.ptr, out, err);
-    annal__buf_done(&uri);
-    return status;
+    return status < 0 ? status : open_reader(derived, uri.ptr, out, err);
 }
 
 static annal_status reader_until(struct derived *derived, int64_t deadline_us, struct opened *out,
@@ -240,7 +237,7 @@ bool annal__derived_heal_if_corrupt(struct derived *derived)
 static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum whose *out_whose,
                                annal_error *err)
 {
-    struct buf uri = {0};
+    SCOPED_BUF uri = {0};
     int64_t unused;
     annal_status status =
         annal__derived_open_db(derived, derived->path, SQLITE_OPEN_READONLY, out_db, err);
@@ -255,10 +252,7 @@ static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum w
     status = immutable_uri(derived, &uri, err);
     if (status >= 0)
         status = annal__derived_open_db(derived, uri.ptr, SQLITE_OPEN_READONLY, out_db, err);
-    if (status >= 0)
-        status = annal__derived_inspect(derived, *out_db, out_whose, &unused, err);
-    annal__buf_done(&uri);
-    return status;
+    return status < 0 ? status : annal__derived_inspect(derived, *out_db, out_whose, &unused, err);
 }
 
 annal_status annal__derived_prove(struct derived *derived, bool all, annal_error *out_damage,

@@ -75,11 +75,10 @@ bool annal__file_is_there(const struct io *io, const char *path)
 static annal_status remove_file(const struct io *io, const char *database, const char *suffix,
                                 annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = path_with(database, suffix, &path, err);
     if (status >= 0 && io->unlink(io->arg, path.ptr) < 0 && errno != ENOENT)
         status = annal__fail_errno(err, "cannot delete '%s'", path.ptr);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -120,14 +119,12 @@ static annal_status find_free_name(const struct io *io, const char *database, st
 static annal_status move_file(const struct io *io, const char *database, const char *to,
                               const char *suffix, annal_error *err)
 {
-    struct buf old = {0}, new = {0};
+    SCOPED_BUF old = {0}, new = {0};
     annal_status status = path_with(database, suffix, &old, err);
     if (status >= 0)
         status = path_with(to, suffix, &new, err);
     if (status >= 0 && io->rename(io->arg, old.ptr, new.ptr) < 0 && errno != ENOENT)
         status = annal__fail_errno(err, "cannot move the database '%s' aside", old.ptr);
-    annal__buf_done(&old);
-    annal__buf_done(&new);
     return status;
 }
 
@@ -181,11 +178,10 @@ annal_status annal__files_make(const struct io *io, const char *database, size_t
 
 struct file_id annal__file_id(const struct io *io, const char *database, const char *suffix)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file = {0};
     if (path_with(database, suffix, &path, NULL) < 0 || io->stat(io->arg, path.ptr, &file) < 0)
         file = (struct stat){0};
-    annal__buf_done(&path);
     return (struct file_id){file.st_dev, file.st_ino};
 }
 

@@ -130,7 +130,7 @@ static void sql_cost(sqlite3_context *context, int count, sqlite3_value **values
 static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
-    struct buf bytes = {0};
+    SCOPED_BUF bytes = {0};
     if (sqlite3_value_type(values[0]) != SQLITE_TEXT)
         return;
     const char *text = (const char *)sqlite3_value_text(values[0]);
@@ -142,7 +142,6 @@ static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values
     else
         sqlite3_result_blob64(context, bytes.ptr == NULL ? "" : bytes.ptr, bytes.len,
                               SQLITE_TRANSIENT);
-    annal__buf_done(&bytes);
 }
 
 static void sql_session_id(sqlite3_context *context, int count, sqlite3_value **values)

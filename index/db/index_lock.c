@@ -48,7 +48,7 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
                                    annal_error *err)
 {
     const struct io *io = lock->io;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__buf_printf(&path, "%s/locks", store_path);
     const char *name = status < 0 ? NULL : annal__buf_cstr(&path);
     if (name != NULL)
@@ -64,7 +64,6 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
         if (lock->fd < 0)
             status = annal__fail_errno(err, "cannot open '%s'", name);
     }
-    annal__buf_done(&path);
     return status;
 }
 

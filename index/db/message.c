@@ -105,7 +105,7 @@ static bool is_heading(annal_slice line)
 /* Find the line that says what failed. */
 static annal_status find_message(annal_slice text, struct buf *line)
 {
-    struct buf first = {0};
+    SCOPED_BUF first = {0};
     bool in_frames = false, found = false;
     annal_status status = ANNAL_OK;
     for (size_t at = 0, len; status >= 0 && !found && at < text.len; at += len + 1) {
@@ -122,7 +122,6 @@ static annal_status find_message(annal_slice text, struct buf *line)
         annal__buf_clear(line);
         status = annal__buf_append_slice(line, annal__buf_slice(&first));
     }
-    annal__buf_done(&first);
     return status;
 }
 

@@ -242,7 +242,7 @@ static annal_slice said_in(annal_slice text, annal_slice *command)
 
 static bool put_said(struct line *line, annal_slice raw)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_slice command;
     bool half;
     if (raw.len <= 2 || raw.ptr[0] != '"')
@@ -254,7 +254,6 @@ static bool put_said(struct line *line, annal_slice raw)
             (void)put(line, " ", 1, ' ');
         put_line(line, said);
     }
-    annal__buf_done(&text);
     return line->chars > 0;
 }
 

@@ -233,7 +233,7 @@ void annal__plan_note_whole(struct follower *follower, const struct plan *plan)
  * if they are not known, or if one cannot be planned. */
 static bool plan_changed(const struct follower *follower, sqlite3 *db, struct plan *plan)
 {
-    struct buf names = {0};
+    SCOPED_BUF names = {0};
     bool known = annal__journal_watch_changed(
         follower->derived->store, whole_until(follower, plan->stamp), &names, &plan->watched);
     for (size_t at = 0; known && at < names.len;) {
@@ -241,7 +241,6 @@ static bool plan_changed(const struct follower *follower, sqlite3 *db, struct pl
         known = plan_one(follower, db, session, plan, NULL) >= 0;
         at += session.len + 1;
     }
-    annal__buf_done(&names);
     if (!known)
         annal__plan_done(plan);
     return known;

@@ -47,10 +47,9 @@ enum { TRIES_MAX = 30, PAUSE_US = 2000, PAUSES_DOUBLED = 5, ID_BYTES = 33 };
 static annal_status has_cluster(const annal_store *store, bool *out, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (annal__buf_printf(&path, "%s/cluster", annal_store_path(store)) < 0 ||
         annal__buf_cstr(&path) == NULL) {
-        annal__buf_done(&path);
         return annal__fail(err, ANNAL_ERR_NOMEM,
                            "compose the path of the file STORE/cluster: out of memory");
     }
@@ -61,7 +60,6 @@ static annal_status has_cluster(const annal_store *store, bool *out, annal_error
         io->close(io->arg, fd);
     else if (errno != ENOENT)
         status = annal__fail_errno(err, "cannot open %s", path.ptr);
-    annal__buf_done(&path);
     return status;
 }
 

@@ -70,7 +70,7 @@ static annal_status read_many(const struct guard_call *call, const struct guard_
 annal_status annal__guard_named(annal_slice data, const char *item, struct buf *text,
                                 annal_slice *out_session)
 {
-    struct buf path = {0}, scratch = {0};
+    SCOPED_BUF path = {0}, scratch = {0};
     annal_slice value = {0}, named = {0};
     const char *field = strchr(item, '$') + 1;
     for (const char *c = field; *c != '\0'; c++)
@@ -83,8 +83,6 @@ annal_status annal__guard_named(annal_slice data, const char *item, struct buf *
                  annal__buf_append(text, item, (size_t)(field - item) - 1) == ANNAL_OK &&
                  annal__buf_append_slice(text, named) == ANNAL_OK;
     *out_session = annal__buf_slice(text);
-    annal__buf_done(&scratch);
-    annal__buf_done(&path);
     return found && annal_session_id_check(*out_session, NULL) == ANNAL_OK ? ANNAL_OK
                                                                            : ANNAL_ERR_NOTFOUND;
 }
@@ -93,12 +91,11 @@ annal_status annal__guard_named(annal_slice data, const char *item, struct buf *
 static annal_status read_named(const struct guard_call *call, const struct guard_database *database,
                                const char *item, annal_slice data, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_slice session;
     annal_status status = ANNAL_OK;
     if (annal__guard_named(data, item, &text, &session) == ANNAL_OK)
         status = catch_up(call, database, session, err);
-    annal__buf_done(&text);
     return status;
 }
 

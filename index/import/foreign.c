@@ -44,7 +44,7 @@ static int open_at(struct foreign *foreign, const char *path, int flags)
 static annal_status copy_file(const char *from, const char *to, const char *suffix, bool *out_found,
                               annal_error *err)
 {
-    struct buf source = {0}, target = {0};
+    SCOPED_BUF source = {0}, target = {0};
     char bytes[65536];
     FILE *in = NULL, *out = NULL;
     annal_status status = ANNAL_OK;
@@ -70,8 +70,6 @@ done:
         fclose(in);
     if (out != NULL)
         fclose(out);
-    annal__buf_done(&source);
-    annal__buf_done(&target);
     return status;
 }
 

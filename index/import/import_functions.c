@@ -130,7 +130,7 @@ static void sql_otlp_json(sqlite3_context *context, int argc, sqlite3_value **ar
 static void sql_base64(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    struct buf text = {.limit = ANNAL_APPEND_BYTES_MAX};
+    SCOPED_BUF text = {.limit = ANNAL_APPEND_BYTES_MAX};
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
         return;
     annal_slice bytes = {sqlite3_value_blob(argv[0]), (size_t)sqlite3_value_bytes(argv[0])};
@@ -140,7 +140,6 @@ static void sql_base64(sqlite3_context *context, int argc, sqlite3_value **argv)
     else
         sqlite3_result_text64(context, text.len > 0 ? text.ptr : "", text.len, SQLITE_TRANSIENT,
                               SQLITE_UTF8);
-    annal__buf_done(&text);
 }
 
 /* Decompress one zstd frame. The result is NULL if the blob is not one complete frame, if the
@@ -149,7 +148,7 @@ static void sql_unzstd(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     enum { PIECE_BYTES = 65536 };
     (void)argc;
-    struct buf text = {.limit = ANNAL_APPEND_BYTES_MAX};
+    SCOPED_BUF text = {.limit = ANNAL_APPEND_BYTES_MAX};
     ZSTD_inBuffer in = {.src = sqlite3_value_blob(argv[0]),
                         .size = (size_t)sqlite3_value_bytes(argv[0])};
     ZSTD_DStream *stream = ZSTD_createDStream();
@@ -165,7 +164,6 @@ static void sql_unzstd(sqlite3_context *context, int argc, sqlite3_value **argv)
         annal__json_is_utf8(annal__buf_slice(&text)))
         sqlite3_result_text64(context, text.ptr, text.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     ZSTD_freeDStream(stream);
-    annal__buf_done(&text);
 }
 
 /* The SQL function text_hash(text): 16 hex digits. */

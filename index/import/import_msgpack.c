@@ -53,17 +53,14 @@ static annal_status put_array(struct buf *out, uint32_t count, annal_slice *rest
 
 static annal_status put_key(struct buf *out, annal_slice *rest, int depth)
 {
-    struct buf key = {.limit = out->limit};
+    SCOPED_BUF key = {.limit = out->limit};
     annal_slice ahead = *rest;
     struct msgpack_value head;
     if (annal__msgpack_next(&ahead, &head) && head.kind == UNPACKED_STR &&
         annal__json_is_utf8(head.bytes))
         return put_value(out, rest, depth);
     annal_status status = put_value(&key, rest, depth);
-    if (status >= 0)
-        status = annal__json_quote(out, annal__buf_slice(&key));
-    annal__buf_done(&key);
-    return status;
+    return status < 0 ? status : annal__json_quote(out, annal__buf_slice(&key));
 }
 
 static annal_status put_map(struct buf *out, uint32_t count, annal_slice *rest, int depth)

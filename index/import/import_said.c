@@ -206,7 +206,7 @@ static annal_slice cut(annal_slice text)
 static void sql_said(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     struct said *said = sqlite3_user_data(context);
-    struct buf json = {0};
+    SCOPED_BUF json = {0};
     annal_slice words = {0};
     bool was_added = false;
     (void)argc;
@@ -233,7 +233,6 @@ static void sql_said(sqlite3_context *context, int argc, sqlite3_value **argv)
         sqlite3_result_error_nomem(context);
     else if (was_added)
         sqlite3_result_text64(context, json.ptr, json.len, SQLITE_TRANSIENT, SQLITE_UTF8);
-    annal__buf_done(&json);
 }
 
 int annal__import_said(sqlite3 *db)

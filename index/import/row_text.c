@@ -114,12 +114,11 @@ static bool next_rule(const struct annal__row_text *text, size_t *at, annal_slic
 
 static annal_status add_ids(struct annal__row_text *text, annal_slice select, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     sqlite3_stmt *statement = NULL;
     annal_status status =
         annal__buf_printf(&sql, "INSERT INTO temp.known SELECT * FROM (%.*s)", ANNAL_FMT(select));
     int rc = status < 0 ? SQLITE_NOMEM : prepare(text, &sql, &statement);
-    annal__buf_done(&sql);
     if (rc != SQLITE_OK && lacks_something(text->foreign.db))
         return ANNAL_OK;
     if (rc == SQLITE_OK)
@@ -151,7 +150,7 @@ static annal_status find_ids(struct annal__row_text *text, annal_error *err)
 static annal_status choose_rule(struct annal__row_text *text, annal_slice table,
                                 sqlite3_stmt *shape, sqlite3_stmt **out, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_slice name, condition;
     annal_status status = ANNAL_OK;
     int rc = SQLITE_OK;
@@ -170,7 +169,6 @@ static annal_status choose_rule(struct annal__row_text *text, annal_slice table,
     }
     if (status >= 0 && *out == NULL && rc != SQLITE_OK)
         status = fail_reading(text, rc, err);
-    annal__buf_done(&sql);
     return status;
 }
 
@@ -426,7 +424,7 @@ static annal_status set_header(struct building *building, annal_slice head, anna
     annal_slice encoding = annal__json_member(head, "encoding");
     annal_slice version = annal__json_member(head, "user_version");
     annal_slice id = annal__json_member(head, "application_id");
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status = ANNAL_OK;
     if (version.len == 0 || id.len == 0)
         return fail_text(building, "its first line", err);
@@ -437,10 +435,8 @@ static annal_status set_header(struct building *building, annal_slice head, anna
                                "PRAGMA ignore_check_constraints = ON; PRAGMA user_version = %ld;"
                                "PRAGMA application_id = %ld; BEGIN",
                                strtol(version.ptr, NULL, 10), strtol(id.ptr, NULL, 10));
-    status = status < 0 ? annal__fail(err, status, "build a database: out of memory")
-                        : annal__db_exec(building->db, annal__buf_cstr(&sql), err);
-    annal__buf_done(&sql);
-    return status;
+    return status < 0 ? annal__fail(err, status, "build a database: out of memory")
+                      : annal__db_exec(building->db, annal__buf_cstr(&sql), err);
 }
 
 /* Compose the beginning of a row's INSERT, unless the row before was of the same table. table: a

@@ -62,7 +62,7 @@ static annal_status write_lines(const struct change *change, annal_slice old, st
 static annal_status rewrite(const struct change *change, annal_error *err)
 {
     const struct io *io = annal__store_io(change->store);
-    struct buf path = {0}, old = {0}, fresh = {0};
+    SCOPED_BUF path = {0}, old = {0}, fresh = {0};
     bool was_on = false;
     annal_status status = annal__buf_printf(&path, "%s/packs", annal_store_path(change->store));
     if (status >= 0 && annal__buf_cstr(&path) != NULL)
@@ -83,9 +83,6 @@ static annal_status rewrite(const struct change *change, annal_error *err)
     if (status >= 0)
         status =
             annal__io_publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, err);
-    annal__buf_done(&path);
-    annal__buf_done(&old);
-    annal__buf_done(&fresh);
     return status;
 }
 

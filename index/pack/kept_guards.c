@@ -39,7 +39,7 @@ static annal_status list_types(const annal_pack *pack, struct buf *out, annal_er
 annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot *slot,
                                      annal_error *err)
 {
-    struct buf path = {0}, old = {0}, fresh = {0};
+    SCOPED_BUF path = {0}, old = {0}, fresh = {0};
     annal_error unused;
     annal_status status = note_path(slot->source, &path, err);
     if (status >= 0)
@@ -50,16 +50,13 @@ annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot
         annal__io_publish_file(io, path.ptr, fresh.len == 0 ? "" : fresh.ptr, fresh.len, &unused) ==
             ANNAL_ERR_NOMEM)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "list the guards of a pack: out of memory");
-    annal__buf_done(&path);
-    annal__buf_done(&old);
-    annal__buf_done(&fresh);
     return status;
 }
 
 annal_status annal__kept_guards_add(const struct io *io, const char *source, struct buf *list,
                                     bool *out_known, annal_error *err)
 {
-    struct buf path = {0}, text = {0};
+    SCOPED_BUF path = {0}, text = {0};
     annal_error why = {0};
     annal_status status = note_path(source, &path, err);
     annal_status got = status < 0 ? status : annal__packs_read_text(io, path.ptr, &text, &why);
@@ -71,7 +68,5 @@ annal_status annal__kept_guards_add(const struct io *io, const char *source, str
         status = annal__buf_append_slice(list, annal__buf_slice(&text));
     if (status < 0 || got == ANNAL_ERR_NOMEM)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "list the guards of a pack: out of memory");
-    annal__buf_done(&path);
-    annal__buf_done(&text);
     return status;
 }

@@ -68,7 +68,7 @@ static int by_name(const void *a, const void *b)
 static annal_status list_packs(const struct io *io, const char *store, struct listing *listing,
                                const char ***out, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__buf_printf(&path, "%s/packs", store);
     if (status >= 0 && annal__buf_cstr(&path) == NULL)
         status = ANNAL_ERR_NOMEM;
@@ -79,7 +79,6 @@ static annal_status list_packs(const struct io *io, const char *store, struct li
         else if (listed < 0 && errno != ENOENT)
             status = annal__fail_errno(err, "cannot list '%s'", path.ptr);
     }
-    annal__buf_done(&path);
     const char **names = status < 0 ? NULL : annal__zalloc((listing->count + 1) * sizeof *names);
     if (status >= 0 && names == NULL)
         status = ANNAL_ERR_NOMEM;
@@ -108,7 +107,7 @@ static annal_status pack_path(const char *store, const char *name, struct buf *o
 static annal_status look(annal_index *index, const char *const *names, size_t count,
                          uint64_t *out_seen, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     uint64_t seen = 0;
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < count; i++) {
@@ -121,7 +120,6 @@ static annal_status look(annal_index *index, const char *const *names, size_t co
         seen = annal__hash(names[i], strlen(names[i]) + 1, seen);
         seen = annal__hash(facts, sizeof facts, seen);
     }
-    annal__buf_done(&path);
     *out_seen = seen;
     return status;
 }
@@ -317,7 +315,7 @@ static annal_status add_wrong(struct pack_set *set, annal_slice name, const anna
 static annal_status read_enabled(annal_index *index, struct pack_set *set, const char *path,
                                  annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_error why = {0};
     annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
     if (status >= 0 && text.len > 0 && !is_text(annal__buf_slice(&text)))
@@ -325,10 +323,8 @@ static annal_status read_enabled(annal_index *index, struct pack_set *set, const
                              "%s: the list of packs contains a byte 0; 'annal pack enable' cannot "
                              "repair this list: correct the file with an editor",
                              path);
-    if (status < 0) {
-        annal__buf_done(&text);
+    if (status < 0)
         return add_wrong(set, ANNAL_SLICE("enabled"), &why, err);
-    }
     const char *at = annal__buf_cstr(&text);
     for (unsigned number = 1; status >= 0 && *at != '\0'; number++) {
         annal_slice line = {at, strcspn(at, "\n")};
@@ -338,14 +334,13 @@ static annal_status read_enabled(annal_index *index, struct pack_set *set, const
             continue; /* core is always enabled */
         status = add_enabled(index, set, line, path, number, err);
     }
-    annal__buf_done(&text);
     return status;
 }
 
 static annal_status read_user_pack(annal_index *index, struct pack_set *set, const char *name,
                                    const char *path, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_error why = {0};
     struct pack_slot *slot = add_slot(set, (annal_slice){name, strlen(name) - 4}, path);
     if (slot == NULL)
@@ -357,7 +352,6 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
     else
         slot->error = why;
     set->again = set->again || annal__error_is_io(why.status);
-    annal__buf_done(&text);
     if (why.status == ANNAL_ERR_NOMEM && err != NULL)
         *err = why;
     return status == ANNAL_ERR_NOMEM ? status : ANNAL_OK;
@@ -395,7 +389,7 @@ bool annal__packs_slot_has_star(const struct pack_slot *slot)
 static annal_status make_database(annal_index *index, struct pack_set *set, const char *path,
                                   annal_slice star, struct pack_database **out, annal_error *err)
 {
-    struct buf other = {0};
+    SCOPED_BUF other = {0};
     const struct pack_slot **slots = annal__zalloc((set->slot_count + 1) * sizeof *slots);
     char *star_text = star.len == 0 ? NULL : annal__strndup(star.ptr, star.len);
     size_t count = 0;
@@ -413,7 +407,6 @@ static annal_status make_database(annal_index *index, struct pack_set *set, cons
     }
     if (status >= 0)
         status = annal__pack_database_new(index, path, star_text, slots, count, out, err);
-    annal__buf_done(&other);
     annal__free(star_text);
     annal__free(slots);
     return status;
@@ -424,7 +417,7 @@ static annal_status get_database(annal_index *index, struct pack_set *set,
                                  const struct pack_slot *slot, annal_slice star,
                                  struct pack_database **out, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct pack_database **at = &set->databases;
     annal_status status = annal__packs_path(index, slot, star, &path, err);
     while (status >= 0 && *at != NULL) {
@@ -432,7 +425,7 @@ static annal_status get_database(annal_index *index, struct pack_set *set,
             if ((*at)->fills[i].slot == slot &&
                 ((*at)->star == NULL ? star.len == 0 : annal__slice_is(star, (*at)->star))) {
                 *out = *at;
-                goto done;
+                return status;
             }
         at = &(*at)->next;
     }
@@ -440,9 +433,6 @@ static annal_status get_database(annal_index *index, struct pack_set *set,
         status = make_database(index, set, path.ptr, star, at, err);
     if (status >= 0)
         *out = *at;
-
-done:
-    annal__buf_done(&path);
     return status;
 }
 
@@ -471,7 +461,7 @@ static void free_set(struct pack_set *set)
 static annal_status fill_set(annal_index *index, struct pack_set *set, const char *const *names,
                              size_t count, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < count; i++) {
         status = pack_path(annal_store_path(index->store), names[i], &path, err);
@@ -496,7 +486,6 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
             annal__say(index->store, ANNAL_LOG_WARNING, "a pack is skipped: %s",
                        slot->error.message);
     }
-    annal__buf_done(&path);
     return status;
 }
 
@@ -589,7 +578,7 @@ struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set
 static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, void *arg,
                                    annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_pack *pack = NULL;
     annal_error why = {0};
     annal_status status = annal__packs_read_text(&annal__system_io, path, &text, &why);
@@ -600,7 +589,6 @@ static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, voi
         annal_pack_free(pack);
         pack = NULL;
     }
-    annal__buf_done(&text);
     if (status == ANNAL_ERR_NOMEM) {
         if (err != NULL)
             *err = why;
@@ -613,7 +601,7 @@ annal_status annal__packs_of_users(const char *store, annal__pack_read_fn fn, vo
                                    annal_error *err)
 {
     struct listing listing = {0};
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const char **names = NULL;
     annal_status status = list_packs(&annal__system_io, store, &listing, &names, err);
     for (size_t i = 0; status == ANNAL_OK && i < listing.count; i++) {
@@ -624,7 +612,6 @@ annal_status annal__packs_of_users(const char *store, annal__pack_read_fn fn, vo
             status = read_for_verbs(path.ptr, fn, arg, err);
     }
     annal__free(names);
-    annal__buf_done(&path);
     annal__buf_done(&listing.names);
     return status;
 }

@@ -224,7 +224,7 @@ annal_status annal__pack_named(annal_index *index, const char *name, annal_pack 
                                annal_error *err)
 {
     struct pack_set *set = NULL;
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     char file[160];
     const char *source = NULL;
     annal_status status = annal__packs_get(index, &set, err);
@@ -244,6 +244,5 @@ annal_status annal__pack_named(annal_index *index, const char *name, annal_pack 
     if (status >= 0)
         status = annal_pack_parse(source, annal__buf_slice(&text), out_pack, err);
     annal__packs_put(index, set);
-    annal__buf_done(&text);
     return status;
 }

@@ -53,7 +53,7 @@ static annal_status type_fields_check_draft(sqlite3_stmt *stmt, annal_slice sess
 static annal_status type_fields_prepare(sqlite3_stmt **out_stmt, annal_error *err)
 {
     sqlite3 *db = NULL;
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status =
         annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, &db, err);
     if (status >= 0)
@@ -62,7 +62,6 @@ static annal_status type_fields_prepare(sqlite3_stmt **out_stmt, annal_error *er
         status = annal__db_prepare(db, sql.ptr, out_stmt, err);
     if (status < 0)
         annal__db_close(db);
-    annal__buf_done(&sql);
     return status;
 }
 
@@ -98,7 +97,7 @@ annal_status annal__type_fields_each(annal_index *index, annal_row_fn fn, void *
             TYPE_FIELDS_EVENTS_MAX) ") n"
                                     " JOIN events e ON e.session_id = n.session_id AND e.seq = "
                                     "n.seq";
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     const annal_value fields = {.kind = ANNAL_VALUE_TEXT,
                                 .bytes = annal_slice_of(annal__sql_type_fields_json)};
     annal_status status = type_fields_query(
@@ -106,10 +105,8 @@ annal_status annal__type_fields_each(annal_index *index, annal_row_fn fn, void *
         "SELECT type, what, count(*), min(session_id || ':' || seq) FROM fault GROUP BY 1, 2"
         " ORDER BY 3 DESC, 1, 2",
         err);
-    if (status >= 0)
-        status = annal_index_sql(index, annal__buf_slice(&sql),
-                                 &(annal_sql_options){.params = &fields, .param_count = 1}, fn, arg,
-                                 err);
-    annal__buf_done(&sql);
-    return status;
+    return status < 0 ? status
+                      : annal_index_sql(index, annal__buf_slice(&sql),
+                                        &(annal_sql_options){.params = &fields, .param_count = 1},
+                                        fn, arg, err);
 }

@@ -342,7 +342,7 @@ static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
 static int run(struct events *events, const char *plan, const struct values *values)
 {
     const struct reading *reading = events->reading;
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     int rc = put_select(&sql, plan, values, reading->with_rest) < 0
                  ? SQLITE_NOMEM
                  : prepare(reading->db, sql.ptr, &events->stmt);
@@ -358,7 +358,6 @@ static int run(struct events *events, const char *plan, const struct values *val
         if (rc == SQLITE_OK)
             rc = report_damages(events);
     }
-    annal__buf_done(&sql);
     if (rc != SQLITE_OK)
         return rc == SQLITE_NOMEM ? rc : fail_stmt(events, rc);
     bind_values(events->stmt, values);

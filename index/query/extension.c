@@ -244,7 +244,7 @@ static int connect_default(sqlite3 *host, void *arg, int count, const char *cons
     (void)arg;
     (void)count;
     (void)words;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct store_source *source = NULL;
     annal_status status = ANNAL_OK;
     if (!is_index(host, &path))
@@ -256,7 +256,6 @@ static int connect_default(sqlite3 *host, void *arg, int count, const char *cons
     }
     if (status >= 0)
         source = new_source(host, annal__buf_slice(&path));
-    annal__buf_done(&path);
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
@@ -280,18 +279,16 @@ static int connect_named(sqlite3 *host, void *arg, int count, const char *const 
                          sqlite3_vtab **out, char **out_message)
 {
     (void)arg;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct store_source *source = NULL;
     if (count == 4 && unquote(words[3], &path) < 0)
         return SQLITE_NOMEM;
     if (path.len == 0) {
         *out_message = sqlite3_mprintf("annal_events needs the directory of a store: CREATE "
                                        "VIRTUAL TABLE temp.x USING annal_events('DIR')");
-        annal__buf_done(&path);
         return SQLITE_ERROR;
     }
     source = new_source(host, annal__buf_slice(&path));
-    annal__buf_done(&path);
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
@@ -343,7 +340,7 @@ static int add_module(sqlite3 *host, const char *name, connect_fn create, connec
 static int prepare_host(sqlite3 *host)
 {
     sqlite3_stmt *stmt = NULL;
-    struct buf directory = {0};
+    SCOPED_BUF directory = {0};
     int timeout_ms = 0;
     int rc = sqlite3_prepare_v2(host, "PRAGMA busy_timeout", -1, &stmt, NULL);
     if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW)
@@ -353,7 +350,6 @@ static int prepare_host(sqlite3 *host)
         rc = sqlite3_busy_timeout(host, BUSY_TIMEOUT_MS);
     if (rc == SQLITE_OK && is_index(host, &directory))
         rc = sqlite3_db_config(host, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    annal__buf_done(&directory);
     return rc;
 }
 

@@ -196,13 +196,11 @@ static sqlite3_int64 clamp(uint64_t number)
 annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, annal_error *err)
 {
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
-    struct buf json = {0};
+    SCOPED_BUF json = {0};
     annal_slice sessions = filter->session_count == 1 ? filter->sessions[0] : (annal_slice){0};
     if (filter->session_count > 1) {
-        if (put_sessions(&json, filter) < 0) {
-            annal__buf_done(&json);
+        if (put_sessions(&json, filter) < 0)
             return annal__fail(err, ANNAL_ERR_NOMEM, "prepare a query: out of memory");
-        }
         sessions = annal__buf_slice(&json);
     }
     annal_time_format(filter->since_us, since);
@@ -219,7 +217,6 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     for (size_t i = 0; i < filter->type_count; i++)
         sqlite3_bind_text64(stmt, (int)i + 7, filter->types[i].ptr, filter->types[i].len,
                             SQLITE_TRANSIENT, SQLITE_UTF8);
-    annal__buf_done(&json);
     return ANNAL_OK;
 }
 
@@ -255,7 +252,7 @@ static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
                                   const struct history *history, sqlite3_stmt **out,
                                   annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     sqlite3_stmt *types = NULL;
     unsigned count = 0;
     annal_status status = annal__buf_printf(&sql, "SELECT DISTINCT type FROM _counts WHERE 1");
@@ -278,7 +275,6 @@ static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
         status = annal__buf_printf(&sql, " LIMIT ?6");
     if (count > 1 && count <= MERGED_TYPES_MAX)
         return prepare_filtered(db, status, &sql, filter, out, err);
-    annal__buf_done(&sql);
     return status < 0 ? annal__fail(err, status, "cannot prepare a query over events") : ANNAL_OK;
 }
 
@@ -377,7 +373,7 @@ bool annal__query_heal(annal_index *index, const annal_filter *filter)
 static annal_status prepare_question(sqlite3 *db, annal_slice where, const char *open,
                                      const char *close, sqlite3_stmt **out, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     struct allowed allowed = {0};
     annal_status status = annal__buf_printf(
         &sql,
@@ -392,7 +388,6 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
         /* end the restriction to one statement now: the SELECT uses no table, so SQLite does not
          * compile it again */
         annal__db_end_select(db);
-    annal__buf_done(&sql);
     return status;
 }
 

@@ -39,7 +39,7 @@ static annal_status put_count(struct buf *sql, const annal_filter *filter,
 static annal_status count_rows(annal_index *index, const annal_filter *filter, uint64_t *out_count,
                                annal_lag *out_lag, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     struct history history = {0};
@@ -61,7 +61,6 @@ static annal_status count_rows(annal_index *index, const annal_filter *filter, u
 done:
     annal__derived_give(&index->derived, db, !history.forked && !with_rest);
     annal__history_done(&history);
-    annal__buf_done(&sql);
     return status;
 }
 
@@ -222,7 +221,7 @@ static annal_status hand_out(struct groups *groups, sqlite3_stmt *stmt, annal_er
 
 static annal_status group_rows(struct groups *groups, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     struct history history = {0};
@@ -240,7 +239,6 @@ static annal_status group_rows(struct groups *groups, annal_error *err)
         status = hand_out(groups, stmt, err);
     annal__derived_give(&groups->index->derived, db, !history.forked && !with_rest);
     annal__history_done(&history);
-    annal__buf_done(&sql);
     return status;
 }
 
@@ -271,7 +269,7 @@ static annal_status add_to_group(void *arg, annal_slice session, const annal_eve
 
 static annal_status group_events(struct groups *groups, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     struct tally tally = {.by = groups->by};
@@ -302,7 +300,6 @@ static annal_status group_events(struct groups *groups, annal_error *err)
     sqlite3_finalize(stmt);
     sqlite3_finalize(tally.add);
     annal__db_close(db);
-    annal__buf_done(&sql);
     return status;
 }
 

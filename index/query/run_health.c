@@ -123,15 +123,12 @@ static bool has_locks(struct looks *looks, const char *artifacts)
 /* Return whether a run has artifacts, at an absolute artifacts_path or in the store (rule 4). */
 static bool has_artifacts(annal_store *store, const char *session, const char *artifacts)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat info;
     if (artifacts[0] == '/' && stat(artifacts, &info) == 0)
         return true;
-    bool found =
-        annal__buf_printf(&path, "%s/artifacts/%s", annal_store_path(store), session) >= 0 &&
-        annal__buf_cstr(&path) != NULL && stat(path.ptr, &info) == 0;
-    annal__buf_done(&path);
-    return found;
+    return annal__buf_printf(&path, "%s/artifacts/%s", annal_store_path(store), session) >= 0 &&
+           annal__buf_cstr(&path) != NULL && stat(path.ptr, &info) == 0;
 }
 
 static uint64_t whole(sqlite3_value *value)

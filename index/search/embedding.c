@@ -69,7 +69,7 @@ static annal_status put_data(struct buf *out, const annal_embedding *embedding)
 annal_status annal_embedding_put(annal_store *store, annal_slice session,
                                  const annal_embedding *embeddings, size_t count, annal_error *err)
 {
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal_draft *drafts = NULL;
     annal_writer *writer = NULL;
     annal_session_info info;
@@ -100,6 +100,5 @@ annal_status annal_embedding_put(annal_store *store, annal_slice session,
         status = annal_writer_append(writer, drafts, count, NULL, &seq, err);
     annal_writer_close(writer);
     annal__free(drafts);
-    annal__buf_done(&data);
     return status;
 }

@@ -106,7 +106,7 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
 static annal_status get_text(annal_slice data, const char *name, struct buf *out)
 {
     annal_slice text = {0};
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice raw = annal__json_member(data, name);
     annal_status status = ANNAL_OK;
     annal__buf_clear(out);
@@ -116,7 +116,6 @@ static annal_status get_text(annal_slice data, const char *name, struct buf *out
         status = ANNAL_OK;
     else if (status >= 0)
         status = annal__buf_append_slice(out, text);
-    annal__buf_done(&scratch);
     return status;
 }
 
@@ -166,7 +165,7 @@ static annal_status find_tool(struct search *search, annal_slice session, annal_
 static annal_status attribute(struct search *search, annal_slice session, const annal_event *event,
                               struct buf *role, struct buf *tool, annal_error *err)
 {
-    struct buf call_id = {0};
+    SCOPED_BUF call_id = {0};
     enum about about = about_tool(event->type);
     annal_status status = get_text(event->data, "role", role);
     if (status >= 0 && role->len == 0 && about != ABOUT_NOTHING)
@@ -181,7 +180,6 @@ static annal_status attribute(struct search *search, annal_slice session, const 
         else if (status >= 0 && tool->len == 0)
             status = find_tool(search, session, annal__buf_slice(&call_id), tool, err);
     }
-    annal__buf_done(&call_id);
     return status;
 }
 
@@ -300,7 +298,7 @@ static annal_status add_event(struct follower *follower, annal_slice session,
                               const annal_event *event, annal_error *err)
 {
     struct search *search = follower->own;
-    struct buf role = {0}, tool = {0}, text = {0};
+    SCOPED_BUF role = {0}, tool = {0}, text = {0};
     if (annal__slice_is(event->type, "session.pruned") ||
         annal__slice_is(event->type, "telemetry.superseded"))
         return drop_session(search, session, true, err);
@@ -314,9 +312,6 @@ static annal_status add_event(struct follower *follower, annal_slice session,
     if (status >= 0 && text.len > 0)
         status = add_document(search, session, event, annal__buf_slice(&role),
                               annal__buf_slice(&tool), annal__buf_slice(&text), err);
-    annal__buf_done(&role);
-    annal__buf_done(&tool);
-    annal__buf_done(&text);
     return status;
 }
 
@@ -473,7 +468,7 @@ static const struct derived_ops derived_ops = {.check = check,
 annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
                                 annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     uint64_t layout =
         annal__hash(annal__sql_packs_schema, strlen(annal__sql_packs_schema), TEXT_VERSION);
     layout = annal__hash(annal__sql_search, strlen(annal__sql_search), layout);
@@ -490,10 +485,8 @@ annal_status annal__search_init(struct search *search, annal_store *store, uint3
     annal_status status = annal__buf_printf(&path, "%s/search.db", annal_store_path(store));
     if (status < 0 || annal__buf_cstr(&path) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare the search index: out of memory");
-    if (status >= 0)
-        status = annal__derived_init(&search->derived, store, path.ptr, "search", err);
-    annal__buf_done(&path);
-    return status;
+    return status < 0 ? status
+                      : annal__derived_init(&search->derived, store, path.ptr, "search", err);
 }
 
 void annal__search_done(struct search *search)
@@ -518,11 +511,9 @@ static annal_status off_path(const struct search *search, struct buf *out, annal
 
 bool annal__search_is_off(const struct search *search)
 {
-    struct buf path = {0};
-    bool off = off_path(search, &path, NULL) >= 0 &&
-               annal__file_is_there(annal__store_io(search->derived.store), path.ptr);
-    annal__buf_done(&path);
-    return off;
+    SCOPED_BUF path = {0};
+    return off_path(search, &path, NULL) >= 0 &&
+           annal__file_is_there(annal__store_io(search->derived.store), path.ptr);
 }
 
 bool annal__search_is_kept(const struct search *search)
@@ -551,7 +542,7 @@ annal_status annal_search_enable(annal_index *index, bool on, annal_error *err)
 {
     struct search *search = &index->search;
     const struct io *io = annal__store_io(index->store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (annal__session_list_is_read_only(index->store))
         return annal__fail(err, ANNAL_ERR_READONLY,
                            "cannot enable or disable search: the store is open for reading only");
@@ -563,7 +554,6 @@ annal_status annal_search_enable(annal_index *index, bool on, annal_error *err)
     if (status >= 0 && !on)
         status = annal__derived_discard(&search->derived,
                                         annal__deadline_after(search->derived.wait_ms), err);
-    annal__buf_done(&path);
     return status;
 }
 

@@ -160,13 +160,12 @@ static annal_status prepare_hits(struct asking *asking, annal_error *err)
 {
     const annal_search_options *options = asking->options;
     annal_slice expression = annal__buf_slice(&asking->expression);
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status = put_hits(&sql, asking);
     if (status < 0 || annal__buf_cstr(&sql) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare a search: out of memory");
     else
         status = annal__db_prepare(asking->db, sql.ptr, &asking->hits, err);
-    annal__buf_done(&sql);
     if (status >= 0)
         status = annal__search_ask_snippets(asking, expression, err);
     int rc = status >= 0 ? annal__search_ask_bind(asking->hits, options, expression, options->limit)

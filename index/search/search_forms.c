@@ -171,7 +171,7 @@ static int ended(struct search_forms *forms, int rc)
 int annal__search_forms_of_begin(struct search_forms *forms, annal_slice begin, size_t most,
                                  search_form_fn fn, void *arg)
 {
-    struct buf from = {0};
+    SCOPED_BUF from = {0};
     annal_slice word;
     int rc = annal__buf_append_slice(&from, begin);
     int step = SQLITE_ROW;
@@ -190,7 +190,6 @@ int annal__search_forms_of_begin(struct search_forms *forms, annal_slice begin, 
     if (rc == 0)
         rc = ended(forms, step);
     sqlite3_reset(forms->next);
-    annal__buf_done(&from);
     return rc;
 }
 

@@ -370,7 +370,7 @@ static annal_status prepare_near(struct ranking *ranking, sqlite3_stmt **out, an
 {
     const annal_search_options *options = ranking->asking->options;
     const size_t model = 7 + options->type_count;
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status = annal__buf_printf(
         &sql,
         "SELECT d.id FROM (SELECT * FROM (SELECT id, vec_distance_cosine(vector, ?1) AS distance "
@@ -386,7 +386,6 @@ static annal_status prepare_near(struct ranking *ranking, sqlite3_stmt **out, an
         status = fail_memory(err);
     else
         status = annal__db_prepare(ranking->asking->db, sql.ptr, out, err);
-    annal__buf_done(&sql);
     if (status < 0)
         return status;
     int rc = annal__search_ask_bind(*out, options, (annal_slice){0}, NEAR_MAX);
@@ -429,7 +428,7 @@ static annal_status read_near(struct ranking *ranking, annal_error *err)
 static annal_status prepare_list(struct ranking *ranking, annal_error *err)
 {
     const annal_search_options *options = ranking->asking->options;
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     bool has_conditions = options->role.len > 0 || options->tool.len > 0 ||
                           options->type_count > 0 || options->since_us != 0 ||
                           options->until_us != 0;
@@ -452,7 +451,6 @@ static annal_status prepare_list(struct ranking *ranking, annal_error *err)
         status = fail_memory(err);
     else
         status = annal__db_prepare(ranking->asking->db, sql.ptr, &ranking->list, err);
-    annal__buf_done(&sql);
     unsigned all_terms = ranking->asking->index->search.rows_most;
     if (all_terms == 0)
         all_terms = has_conditions ? ROWS_CONDITIONED_MAX : ROWS_MAX;
@@ -523,7 +521,7 @@ static int read_form(void *arg, annal_slice form)
 {
     const struct reading *reading = arg;
     struct term *term = reading->term;
-    struct buf expression = {0};
+    SCOPED_BUF expression = {0};
     size_t rows = 0;
     annal_status status = put_quoted(&expression, form);
     if (status < 0)
@@ -536,7 +534,6 @@ static int read_form(void *arg, annal_slice form)
         annal__buf_printf(&term->read_as, "%s%.*s", term->read_as.len > 0 ? " or " : "",
                           ANNAL_FMT(form)) < 0)
         status = fail_memory(reading->ranking->err);
-    annal__buf_done(&expression);
     return status;
 }
 
@@ -900,7 +897,7 @@ static annal_status show_all(struct ranking *ranking, annal_error *err)
 {
     struct asking *asking = ranking->asking;
     uint64_t most = asking->options->limit == 0 ? UINT64_MAX : asking->options->limit;
-    struct buf expression = {0};
+    SCOPED_BUF expression = {0};
     struct shown *shown = annal__zalloc(sizeof *shown);
     annal_status status = shown == NULL ? fail_memory(err) : ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < ranking->term_count; i++) {
@@ -925,7 +922,6 @@ static annal_status show_all(struct ranking *ranking, annal_error *err)
                               &ranking->text, err);
     for (size_t i = 0; status == ANNAL_OK && i < ranking->session_count && i < most; i++)
         status = show_session(ranking, &ranking->sessions[i], shown, err);
-    annal__buf_done(&expression);
     if (shown != NULL) {
         annal__buf_done(&shown->why);
         for (size_t i = 0; i < PLACES_MAX; i++)

@@ -196,7 +196,7 @@ annal_status annal__search_text(annal_store *store, annal_slice session, const a
 {
     struct json_walk walk;
     annal_slice name, value;
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_status status = ANNAL_OK;
     if (!annal__json_walk_object(&walk, event->data)) {
         status = add_strings(out, event->data, &scratch);
@@ -208,6 +208,5 @@ annal_status annal__search_text(annal_store *store, annal_slice session, const a
         else if (!is_left_out(name, value, event->type))
             status = add_strings(out, value, &scratch);
     }
-    annal__buf_done(&scratch);
     return status;
 }

@@ -201,7 +201,7 @@ void annal_state_free(annal_state *state)
 /* Prepare a DELETE for each table. */
 static annal_status prepare_deletes(annal_state *state, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     sqlite3_stmt *tables = NULL;
     int rc = SQLITE_DONE;
     annal_status status = annal__db_prepare(state->db,
@@ -231,7 +231,6 @@ static annal_status prepare_deletes(annal_state *state, annal_error *err)
         state->delete_count = 0;
     }
     sqlite3_finalize(tables);
-    annal__buf_done(&sql);
     return status;
 }
 

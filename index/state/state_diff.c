@@ -352,7 +352,7 @@ annal_status annal_state_diff(annal_state *before, annal_state *after, annal_cha
  * escapes. */
 static annal_status put_name(struct buf *out, annal_slice name)
 {
-    struct buf escaped = {0};
+    SCOPED_BUF escaped = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < name.len && status >= 0; i++)
         status = name.ptr[i] == '~'   ? annal__buf_append(&escaped, "~0", 2)
@@ -365,7 +365,6 @@ static annal_status put_name(struct buf *out, annal_slice name)
         memmove(out->ptr + begin, out->ptr + begin + 1, out->len - begin - 2);
         out->len -= 2;
     }
-    annal__buf_done(&escaped);
     return status;
 }
 

@@ -152,7 +152,7 @@ int annal__state_sink_flush(struct sink *sink, size_t unless_below)
 static annal_status write_rows(annal_state *state, sqlite3_stmt *stmt, int columns,
                                struct sink *sink, annal_error *err)
 {
-    struct buf keys = {0};
+    SCOPED_BUF keys = {0};
     int verdict = 0, rc = SQLITE_ROW;
     annal_status status = put_keys(&keys, stmt, columns);
     for (bool first = true; status >= 0 && verdict == 0; first = false) {
@@ -170,7 +170,6 @@ static annal_status write_rows(annal_state *state, sqlite3_stmt *stmt, int colum
     else if (verdict == 0 && rc != SQLITE_DONE)
         status = annal__db_fail(err, state->db, rc, "cannot build the state of session '%s'",
                                 state->session);
-    annal__buf_done(&keys);
     return verdict != 0 ? (annal_status)verdict : status;
 }
 

@@ -68,23 +68,20 @@ void annal__artifact_hold_free(annal__artifact_hold *hold)
 static annal_status make_directories(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__artifact_path(store, (annal_slice){NULL, 0}, "", &path, err);
     if (status >= 0)
         status = annal__io_make_dir(io, path.ptr, err);
     if (status >= 0)
         status = annal__artifact_path(store, session, "", &path, err);
-    if (status >= 0)
-        status = annal__io_make_dir(io, path.ptr, err);
-    annal__buf_done(&path);
-    return status;
+    return status < 0 ? status : annal__io_make_dir(io, path.ptr, err);
 }
 
 /* Sync the directories of the session, of all artifacts, and of the store (rule 2). */
 static annal_status sync_directories(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__artifact_path(store, session, "", &path, err);
     if (status >= 0)
         status = annal__io_sync_dir(io, path.ptr, err);
@@ -92,10 +89,7 @@ static annal_status sync_directories(annal_store *store, annal_slice session, an
         status = annal__artifact_path(store, (annal_slice){NULL, 0}, "", &path, err);
     if (status >= 0)
         status = annal__io_sync_dir(io, path.ptr, err);
-    if (status >= 0)
-        status = annal__io_sync_dir(io, annal_store_path(store), err);
-    annal__buf_done(&path);
-    return status;
+    return status < 0 ? status : annal__io_sync_dir(io, annal_store_path(store), err);
 }
 
 /* Find out whether the artifact exists, is undamaged, and was stored at most REFRESH_US ago; if so,
@@ -130,7 +124,7 @@ static annal_status publish(annal_store *store, annal_slice session, const char 
                             annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char hex[ANNAL_SHA256_TEXT_BYTES], name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
     bool stored = false;
     int lock = -1;
@@ -156,7 +150,6 @@ static annal_status publish(annal_store *store, annal_slice session, const char 
 done:
     if (lock >= 0)
         io->close(io->arg, lock);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -165,7 +158,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
                                        annal_artifact_info *out_info, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct frame_result written;
     annal_artifact_info info = {0};
     char name[32];
@@ -202,7 +195,6 @@ done:
         io->close(io->arg, fd);
         io->unlink(io->arg, path.ptr); /* fails, without harm, if publish() has renamed the file */
     }
-    annal__buf_done(&path);
     return status;
 }
 
@@ -251,7 +243,7 @@ static annal_status read_proved(annal_store *store, const annal_artifact_info *i
                                 void *arg, struct frame_result *out, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
     int fd = -1;
     snprintf(name, sizeof name, "%s" ARTIFACT_SUFFIX, info->sha256);
@@ -274,7 +266,6 @@ static annal_status read_proved(annal_store *store, const annal_artifact_info *i
 done:
     if (fd >= 0)
         io->close(io->arg, fd);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -332,7 +323,7 @@ annal_status annal_artifact_get(annal_store *store, annal_slice session, annal_s
 static annal_status each_of_session(annal_store *store, annal_slice session, annal_artifact_fn fn,
                                     void *arg, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct artifact_names names = {0};
     uint8_t hash[SHA256_BYTES];
     annal_status status = annal__artifact_path(store, session, "", &path, err);
@@ -352,14 +343,13 @@ static annal_status each_of_session(annal_store *store, annal_slice session, ann
             status = (annal_status)fn(arg, &info);
     }
     annal__artifact_names_done(&names);
-    annal__buf_done(&path);
     return status;
 }
 
 annal_status annal_artifact_each(annal_store *store, annal_slice session, annal_artifact_fn fn,
                                  void *arg, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct artifact_names sessions = {0};
     annal_status status;
     if (session.len > 0) {
@@ -373,7 +363,6 @@ annal_status annal_artifact_each(annal_store *store, annal_slice session, annal_
         if (annal_session_id_check(annal_slice_of(sessions.list[i]), NULL) == ANNAL_OK)
             status = each_of_session(store, annal_slice_of(sessions.list[i]), fn, arg, err);
     annal__artifact_names_done(&sessions);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -395,7 +384,7 @@ annal_status annal__artifact_adopt(annal_store *store, annal_store *from, annal_
                                    annal_slice sha256, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf old = {0}, new = {0};
+    SCOPED_BUF old = {0}, new = {0};
     annal_artifact_info info;
     uint8_t hash[SHA256_BYTES];
     char hex[ANNAL_SHA256_TEXT_BYTES], name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
@@ -425,7 +414,5 @@ annal_status annal__artifact_adopt(annal_store *store, annal_store *from, annal_
         status = sync_directories(store, session, err);
     if (lock >= 0)
         io->close(io->arg, lock);
-    annal__buf_done(&old);
-    annal__buf_done(&new);
     return status < 0 ? status : ANNAL_OK;
 }

@@ -93,32 +93,25 @@ annal_status annal__artifact_look(const annal_store *store, annal_slice session,
                                   annal_artifact_info *out_info, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat file;
     char name[2 * SHA256_BYTES + sizeof ARTIFACT_SUFFIX];
     memcpy(name, hex, (size_t)2 * SHA256_BYTES);
     memcpy(name + (size_t)2 * SHA256_BYTES, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);
     annal_status status = annal__artifact_path(store, session, name, &path, err);
     if (status < 0)
-        goto done;
+        return status;
     bool there = io->stat(io->arg, path.ptr, &file) == 0;
-    if (!there && errno != ENOENT && errno != ENOTDIR) {
-        status = annal__fail_errno(err, "cannot examine %s", path.ptr);
-        goto done;
-    }
-    if (!there || !S_ISREG(file.st_mode)) {
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no artifact %.64s",
-                             ANNAL_FMT(session), hex);
-        goto done;
-    }
+    if (!there && errno != ENOENT && errno != ENOTDIR)
+        return annal__fail_errno(err, "cannot examine %s", path.ptr);
+    if (!there || !S_ISREG(file.st_mode))
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no artifact %.64s",
+                           ANNAL_FMT(session), hex);
     *out_info = (annal_artifact_info){.stored_bytes = (uint64_t)file.st_size,
                                       .stored_us = (int64_t)file.st_mtim.tv_sec * 1000000 +
                                                    file.st_mtim.tv_nsec / 1000};
     memcpy(out_info->session, session.ptr, session.len);
     memcpy(out_info->sha256, hex, (size_t)2 * SHA256_BYTES);
-
-done:
-    annal__buf_done(&path);
     return status;
 }
 
@@ -127,31 +120,24 @@ done:
 static annal_status open_lock(const annal_store *store, int *out_fd, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
-    struct buf path = {.limit = PATH_LIMIT};
+    SCOPED_BUF path = {.limit = PATH_LIMIT};
     int fd = -1;
     annal_status status = annal__buf_printf(&path, "%s/locks", annal_store_path(store));
-    if (status < 0) {
-        status = annal__fail(err, status,
-                             "cannot open locks/artifacts, the lock file of the store's artifacts");
-        goto done;
-    }
+    if (status < 0)
+        return annal__fail(err, status,
+                           "cannot open locks/artifacts, the lock file of the store's artifacts");
     status = annal__io_make_dir(io, path.ptr, err);
     if (status < 0)
-        goto done;
+        return status;
     status = annal__buf_printf(&path, "/artifacts");
-    if (status < 0) {
-        status = annal__fail(err, status,
-                             "cannot open locks/artifacts, the lock file of the store's artifacts");
-        goto done;
-    }
+    if (status < 0)
+        return annal__fail(err, status,
+                           "cannot open locks/artifacts, the lock file of the store's artifacts");
     fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (fd < 0)
         status = annal__fail_errno(err, "cannot open %s", path.ptr);
     else
         *out_fd = fd;
-
-done:
-    annal__buf_done(&path);
     return status;
 }
 

@@ -267,7 +267,7 @@ static annal_status remove_item(struct sweep *sweep, const struct item *item)
     annal_store *store = sweep->walk.store;
     const struct io *io = annal__store_io(store);
     annal_slice session = annal_slice_of(item->session);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_artifact_info info;
     char name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
     annal__sha256_text(item->sha256, name);
@@ -279,7 +279,6 @@ static annal_status remove_item(struct sweep *sweep, const struct item *item)
     status = annal__artifact_path(store, session, name, &path, sweep->walk.err);
     if (status >= 0 && !sweep->options->dry_run && io->unlink(io->arg, path.ptr) < 0)
         status = annal__fail_errno(sweep->walk.err, "cannot remove %s", path.ptr);
-    annal__buf_done(&path);
     if (status < 0)
         return status;
     sweep->result.removed++;
@@ -294,7 +293,7 @@ static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
 {
     annal_store *store = sweep->walk.store;
     const struct io *io = annal__store_io(store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct artifact_names names = {0};
     annal_status status = annal__artifact_path(store, session, "", &path, sweep->walk.err);
     if (status >= 0)
@@ -310,13 +309,12 @@ static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
             (void)io->unlink(io->arg, path.ptr);
     }
     annal__artifact_names_done(&names);
-    annal__buf_done(&path);
     return status;
 }
 
 static annal_status remove_all_unfinished(struct sweep *sweep)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct artifact_names sessions = {0};
     annal_status status =
         annal__artifact_path(sweep->walk.store, (annal_slice){NULL, 0}, "", &path, sweep->walk.err);
@@ -326,7 +324,6 @@ static annal_status remove_all_unfinished(struct sweep *sweep)
         if (annal_session_id_check(annal_slice_of(sessions.list[i]), NULL) == ANNAL_OK)
             status = remove_unfinished(sweep, annal_slice_of(sessions.list[i]));
     annal__artifact_names_done(&sessions);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -391,7 +388,7 @@ static int drop_one(void *arg, const annal_artifact_info *info)
 {
     const struct drop *drop = arg;
     const struct io *io = annal__store_io(drop->store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char name[ANNAL_SHA256_TEXT_BYTES + sizeof ARTIFACT_SUFFIX];
     memcpy(name, info->sha256, HEX);
     memcpy(name + HEX, ARTIFACT_SUFFIX, sizeof ARTIFACT_SUFFIX);
@@ -399,7 +396,6 @@ static int drop_one(void *arg, const annal_artifact_info *info)
         annal__artifact_path(drop->store, annal_slice_of(info->session), name, &path, drop->err);
     if (status >= 0 && io->unlink(io->arg, path.ptr) < 0)
         status = annal__fail_errno(drop->err, "cannot remove %s", path.ptr);
-    annal__buf_done(&path);
     return status;
 }
 

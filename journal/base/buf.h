@@ -3,6 +3,7 @@
  * A growing array of bytes, up to a limit. The library has no other such type.
  *
  *     struct buf b = {.limit = N}; … annal__buf_done(&b); A limit of 0 means BUF_LIMIT_DEFAULT.
+ *     SCOPED_BUF b = {.limit = N}; in a function: freed where its scope ends, on every path.
  *
  * (1) A buffer remembers the first append that failed: every later append changes nothing and
  *     returns the same status, and annal__buf_cstr() returns NULL, until it is
@@ -24,6 +25,8 @@ struct buf {
     size_t limit;
     annal_status status; /* of the first append that failed (1) */
 };
+
+#define SCOPED_BUF __attribute__((cleanup(annal__buf_done))) struct buf
 
 /* Make room for more bytes. ANNAL_ERR_NOMEM, or ANNAL_ERR_LIMIT beyond the limit: such a failure is
  * returned, and not remembered (1). */

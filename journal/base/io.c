@@ -501,7 +501,7 @@ annal_status annal__io_sync_dir(const struct io *io, const char *path, annal_err
 
 static annal_status sync_parent(const struct io *io, const char *path, annal_error *err)
 {
-    struct buf parent = {.limit = 8192};
+    SCOPED_BUF parent = {.limit = 8192};
     const char *slash = strrchr(path, '/');
     annal_status status;
     if (slash == NULL)
@@ -513,7 +513,6 @@ static annal_status sync_parent(const struct io *io, const char *path, annal_err
         status = annal__fail(err, ANNAL_ERR_NOMEM, "sync the directory of %s: out of memory", path);
     else
         status = annal__io_sync_dir(io, name, err);
-    annal__buf_done(&parent);
     return status;
 }
 
@@ -559,7 +558,7 @@ bool annal__io_is_temporary(const char *name)
 annal_status annal__io_publish_file(const struct io *io, const char *path, const void *bytes,
                                     size_t len, annal_error *err)
 {
-    struct buf temporary = {.limit = 8192};
+    SCOPED_BUF temporary = {.limit = 8192};
     /* Two processes that publish the same file must not use the same temporary name. */
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
@@ -589,6 +588,5 @@ done:
         io->close(io->arg, fd);
     if (status < 0)
         io->unlink(io->arg, temporary.ptr);
-    annal__buf_done(&temporary);
     return status;
 }

@@ -129,7 +129,7 @@ static annal_status begin(struct acp_record *record, const char *from)
 static annal_status put_bytes(struct acp_record *record, const char *from, annal_slice bytes,
                               const char *reason, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     struct acp_out out = {0};
     bool is_text = annal__json_is_utf8(bytes);
     annal_status status = begin(record, from);
@@ -139,7 +139,6 @@ static annal_status put_bytes(struct acp_record *record, const char *from, annal
         status = annal__json_put(
             &record->line, is_text ? "\"reason\":?,\"text\":?}" : "\"reason\":?,\"base64\":?}",
             annal_slice_of(reason), is_text ? bytes : annal__buf_slice(&text));
-    annal__buf_done(&text);
     return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "out of memory")
                       : feed(record, &out, err);
 }

@@ -163,7 +163,7 @@ annal_status child_run(const char *store, const char *const *words,
 {
     static const struct child_options defaults;
     struct child child = {.ends = {{-1, -1}, {-1, -1}, {-1, -1}}};
-    struct buf errors = {.limit = ERRORS_BYTES_MAX};
+    SCOPED_BUF errors = {.limit = ERRORS_BYTES_MAX};
     annal_status status = ANNAL_OK;
     if (options == NULL)
         options = &defaults;
@@ -192,7 +192,6 @@ annal_status child_run(const char *store, const char *const *words,
     }
     close_ends(&child, 0);
     close_ends(&child, 1);
-    annal__buf_done(&errors);
     return status;
 }
 

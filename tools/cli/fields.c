@@ -156,7 +156,7 @@ static int check_session(const struct field *field, const char *text)
  * not 'x'". */
 static int check_choice(const struct field *field, const char *name, const char *text)
 {
-    struct buf list = {0};
+    SCOPED_BUF list = {0};
     if (find_choice(field->choices, text, field->kind == FIELD_CHOICE) >= 0)
         return 0;
     for (const char *at = field->choices, *bar; at != NULL; at = bar != NULL ? bar + 1 : NULL) {
@@ -164,10 +164,7 @@ static int check_choice(const struct field *field, const char *name, const char 
         const char *before = at == field->choices ? "" : bar != NULL ? ", " : " or ";
         must_printf(&list, "%s%.*s", before, (int)strcspn(at, "|"), at);
     }
-    int exit_status =
-        fail_usage("%s must be %.*s, not '%s'", name, ANNAL_FMT(annal__buf_slice(&list)), text);
-    annal__buf_done(&list);
-    return exit_status;
+    return fail_usage("%s must be %.*s, not '%s'", name, ANNAL_FMT(annal__buf_slice(&list)), text);
 }
 
 static int check_value(const struct field *field, const char *name, const char *text)

@@ -191,14 +191,13 @@ static void read_all_built_in(void)
 
 static void read_of_users(void)
 {
-    struct buf store = {0};
+    SCOPED_BUF store = {0};
     annal_error err = {0};
     if (!known.all_of_users && known.in_store &&
         annal__default_store_place(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &store) >=
             0)
         say_failure(annal__packs_of_users(store.ptr, add_pack, &known.of_users, &err), &err);
     known.all_of_users = known.in_store;
-    annal__buf_done(&store);
 }
 
 void nouns_look_in(const char *store)
@@ -209,7 +208,7 @@ void nouns_look_in(const char *store)
 
 bool noun_is_on(const struct noun *noun)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char line[256];
     bool on = noun->pack == NULL || noun->of_user || strcmp(noun->pack, "core") == 0;
     FILE *enabled = NULL;
@@ -225,7 +224,6 @@ bool noun_is_on(const struct noun *noun)
     }
     if (enabled != NULL)
         fclose(enabled);
-    annal__buf_done(&path);
     return on;
 }
 

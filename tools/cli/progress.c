@@ -38,7 +38,7 @@ static void draw(const struct progress *progress, uint64_t done, const char *det
 {
     char bar[BAR_CELLS + 1] = "";
     char text[HUMAN_BYTES];
-    struct buf name = {0};
+    SCOPED_BUF name = {0};
     detail = short_name(&name, detail);
     out_control(stderr, CLEAR_LINE);
     if (progress->total > 0) {
@@ -59,7 +59,6 @@ static void draw(const struct progress *progress, uint64_t done, const char *det
         fprintf(stderr, "%s %s %s", progress->what, human_count(text, done), detail);
     }
     fflush(stderr);
-    annal__buf_done(&name);
 }
 
 void progress_set(struct progress *progress, uint64_t done, const char *detail)

@@ -15,11 +15,10 @@ enum { DATE_BYTES = 10, TIME_LEAST = 20 };
 /* Add a blob as hexadecimal digits, the only form that every reader of JSON and CSV accepts. */
 static void blob_cell(struct table *table, annal_slice bytes)
 {
-    struct buf hex = {0};
+    SCOPED_BUF hex = {0};
     (void)!annal__hex_append(&hex, bytes); /* if memory ran out, the cell is empty */
     table_text(table, annal__buf_slice(&hex));
     table_shown(table, "(%zu bytes)", bytes.len);
-    annal__buf_done(&hex);
 }
 
 void rows_cell(struct table *table, const annal_value *value)
@@ -149,18 +148,16 @@ annal_status rows_members_json(struct buf *out, const annal_row *row)
 
 void rows_print_value(const annal_value *value)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     if (rows_value_json(&text, value) >= 0)
         out_slice(annal__buf_slice(&text));
-    annal__buf_done(&text);
 }
 
 void rows_print_members(const annal_row *row)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     if (rows_members_json(&text, row) >= 0)
         out_slice(annal__buf_slice(&text));
-    annal__buf_done(&text);
 }
 
 int rows_print_lines(void *arg, const annal_row *row)

@@ -23,23 +23,21 @@
 
 char *store_path(const struct args *args)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char *copy = NULL;
     if (annal__default_store_place(args->store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) ==
         ANNAL_OK)
         copy = annal__strndup(path.ptr, path.len);
-    annal__buf_done(&path);
     return copy;
 }
 
 bool store_is_there(const struct args *args)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat info;
     char *store = store_path(args);
     bool missing = store != NULL && annal__buf_printf(&path, "%s/events", store) == ANNAL_OK &&
                    annal__buf_cstr(&path) != NULL && stat(path.ptr, &info) != 0 && errno == ENOENT;
-    annal__buf_done(&path);
     annal__free(store);
     return !missing;
 }

@@ -52,10 +52,9 @@ void verb_set(struct verb_call *call, const char *to, annal_slice json)
 
 void verb_set_text(struct verb_call *call, const char *to, annal_slice text)
 {
-    struct buf json = {0};
+    SCOPED_BUF json = {0};
     must_quote(&json, text);
     verb_set(call, to, annal__buf_slice(&json));
-    annal__buf_done(&json);
 }
 
 annal_slice verb_member(const struct verb_call *call, const char *to)
@@ -118,7 +117,7 @@ static void write_object(const struct verb_call *call, const char *prefix, size_
 
 static int read_fields(struct verb_call *call)
 {
-    struct buf json = {0};
+    SCOPED_BUF json = {0};
     int exit_status = 0;
     const struct field *field = call->args->command->fields;
     for (; exit_status == 0 && field != NULL && field->kind != FIELD_END; field++) {
@@ -128,7 +127,6 @@ static int read_fields(struct verb_call *call)
         if (exit_status == 0 && json.len > 0)
             verb_set(call, field->to, annal__buf_slice(&json));
     }
-    annal__buf_done(&json);
     return exit_status;
 }
 
@@ -192,15 +190,13 @@ annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, siz
 
 annal_status verb_try(struct verb_call *call, annal_error *err)
 {
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     write_object(call, "", 0, &data);
     const annal_draft draft = {.type = annal_slice_of(call->type),
                                .data = annal__buf_slice(&data),
                                .id = annal_slice_of(args_get(call->args, "event-id")),
                                .cause = annal_slice_of(args_get(call->args, "cause"))};
-    annal_status status = verb_try_all(call, &draft, 1, err);
-    annal__buf_done(&data);
-    return status;
+    return verb_try_all(call, &draft, 1, err);
 }
 
 int verb_post(struct verb_call *call)
@@ -229,12 +225,11 @@ int verb_close(struct verb_call *call, int exit_status)
 /* Print a JSON value for people: a string without its quotation marks, other values unchanged. */
 static void print_scalar(annal_slice raw)
 {
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice text = raw;
     if (raw.len > 0 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) < 0)
         text = raw;
     out_plain(text);
-    annal__buf_done(&scratch);
 }
 
 /* Print a JSON value for people; the items of an array with commas between them. */

@@ -245,13 +245,12 @@ static int refuse_text(annal_slice text)
  * Returns an exit status. */
 static int say_none(const struct args *args, int (*tell)(annal_slice text))
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     int exit_status = 0;
     if (args->command->none != NULL)
         exit_status = verb_fill_in(args, args->command->none, &text);
     if (exit_status == 0 && text.len > 0)
         exit_status = tell(annal__buf_slice(&text));
-    annal__buf_done(&text);
     return exit_status;
 }
 
@@ -333,11 +332,9 @@ static int set_path(struct buf *path, const struct kept_row *row)
 
 static bool holds(const struct below *below, const char *path, annal_slice content)
 {
-    struct buf have = {.limit = content.len + 1};
-    bool same = annal__below_read(below, path, &have, NULL) == ANNAL_OK &&
-                annal__slice_same(annal__buf_slice(&have), content);
-    annal__buf_done(&have);
-    return same;
+    SCOPED_BUF have = {.limit = content.len + 1};
+    return annal__below_read(below, path, &have, NULL) == ANNAL_OK &&
+           annal__slice_same(annal__buf_slice(&have), content);
 }
 
 /* Write or delete the file of a row: rule (2). Returns 0 or an exit status. */
@@ -364,7 +361,7 @@ static int write_row(struct writing *writing, const char *path, annal_slice cont
 
 static int write_rows(struct writing *writing, const struct kept_rows *kept)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     int exit_status = 0;
     for (size_t i = 0; exit_status == 0 && i < 2 * kept->count; i++) {
         const struct kept_row *row = &kept->rows[i % kept->count];
@@ -374,7 +371,6 @@ static int write_rows(struct writing *writing, const struct kept_rows *kept)
         if (exit_status == 0)
             exit_status = write_row(writing, must_cstr(&path), row->texts[CONTENT]);
     }
-    annal__buf_done(&path);
     return exit_status;
 }
 

@@ -41,7 +41,7 @@ int verb_fill_in(const struct args *args, const char *template, struct buf *out)
 
 int verb_session_id(const struct args *args, const char *template, char *out, size_t size)
 {
-    struct buf id = {0};
+    SCOPED_BUF id = {0};
     int exit_status = verb_fill_in(args, template, &id);
     annal_slice session = annal__buf_slice(&id);
     if (exit_status == 0 && annal_session_id_check(session, NULL) < 0)
@@ -51,7 +51,6 @@ int verb_session_id(const struct args *args, const char *template, char *out, si
                                  ANNAL_SESSION_ID_BYTES_MAX);
     if (exit_status == 0)
         snprintf(out, size, "%.*s", ANNAL_FMT(session));
-    annal__buf_done(&id);
     return exit_status;
 }
 
@@ -82,7 +81,7 @@ static int quote(struct buf *json, annal_slice text, const char *name)
 
 static int add_text(const struct field *field, const char *name, const char *text, struct buf *json)
 {
-    struct buf content = {0};
+    SCOPED_BUF content = {0};
     int exit_status = 0;
     bool is_file =
         field->kind == FIELD_FILE || (field->kind == FIELD_BODY && strcmp(text, "-") == 0);
@@ -91,7 +90,6 @@ static int add_text(const struct field *field, const char *name, const char *tex
     if (exit_status == 0)
         exit_status =
             quote(json, is_file ? annal__buf_slice(&content) : annal_slice_of(text), name);
-    annal__buf_done(&content);
     return exit_status;
 }
 

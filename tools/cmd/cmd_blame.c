@@ -71,7 +71,7 @@ static int print_answer(const struct args *args, const char *rest, const annal_v
 {
     annal_index *index = NULL;
     annal_error err = {0};
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     struct answer answer = {.rows = {.format = args->json ? OUT_JSONL : OUT_TABLE, .unfold = true}};
     int exit_status = store_open(args, OPEN_READ, 0, &answer.store);
     if (exit_status == EXIT_DONE)
@@ -87,7 +87,6 @@ static int print_answer(const struct args *args, const char *rest, const annal_v
     if (exit_status == EXIT_DONE && answer.count == 0)
         exit_status =
             fail_refused("%s: no session in this store wrote these lines", args->command->name);
-    annal__buf_done(&sql);
     annal_index_close(index);
     return store_close(answer.store, out_finish(exit_status));
 }
@@ -118,7 +117,7 @@ static void ask_about(char *path, struct buf *name, struct buf *commits)
 {
     char *base = strrchr(path, '/') + 1;
     const char *directory = base - 1 == path ? "/" : path;
-    struct buf prefix = {0};
+    SCOPED_BUF prefix = {0};
     const char *const blame[] = {"git", "-C", directory, "blame", "-l", "-s", "--", base, NULL};
     const char *const ask[] = {"git", "-C", directory, "rev-parse", "--show-prefix", NULL};
     base[-1] = '\0';
@@ -129,14 +128,13 @@ static void ask_about(char *path, struct buf *name, struct buf *commits)
     } else {
         must_printf(name, "+++ b%s/%s", path, base);
     }
-    annal__buf_done(&prefix);
 }
 
 static int run_blame(const struct args *args)
 {
     char given[PATH_MAX], path[PATH_MAX];
     uint64_t first = 1, last = INT32_MAX;
-    struct buf text = {0}, name = {0}, commits = {0};
+    SCOPED_BUF text = {0}, name = {0}, commits = {0};
     int exit_status = EXIT_DONE;
     snprintf(given, sizeof given, "%s", args_get(args, "FILE"));
     split(given, &first, &last);
@@ -150,9 +148,6 @@ static int run_blame(const struct args *args)
                                   text_or_null(annal__buf_slice(&commits))};
     if (exit_status == EXIT_DONE)
         exit_status = print_answer(args, annal__sql_git_blame, params, 5);
-    annal__buf_done(&text);
-    annal__buf_done(&name);
-    annal__buf_done(&commits);
     return exit_status;
 }
 
@@ -167,7 +162,7 @@ const struct command cmd_blame = {
 
 static int run_log(const struct args *args)
 {
-    struct buf patch = {0};
+    SCOPED_BUF patch = {0};
     const char *range = args_get(args, "git");
     const char *const words[] = {"git",
                                  "-c",
@@ -193,7 +188,6 @@ static int run_log(const struct args *args)
     const annal_value params[] = {text_value(annal__buf_slice(&patch))};
     if (exit_status == EXIT_DONE)
         exit_status = print_answer(args, annal__sql_git_log, params, 1);
-    annal__buf_done(&patch);
     return exit_status;
 }
 

@@ -34,13 +34,12 @@ static annal_status open_cursor(annal_store *store, annal_slice session, const s
 static annal_status print_line(annal_cursor *cursor, annal_slice session, annal_event *event,
                                uint64_t data_bytes, struct event_lines *lines, annal_error *err)
 {
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal_status status = event_read_data(cursor, event, data_bytes, &data, err);
     if (status == ANNAL_OK && event->data.len > 0)
         event_line_print(lines, session, event);
     else if (status == ANNAL_OK)
         event_line_print_long(lines, session, event, data_bytes);
-    annal__buf_done(&data);
     return status;
 }
 

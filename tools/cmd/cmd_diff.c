@@ -139,12 +139,11 @@ static int write_bytes(void *arg, const char *bytes, size_t len)
 
 static annal_status print_json(const annal_change *change, annal_error *err)
 {
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     annal_status status = change_json(&line, change, err);
     if (status >= 0)
         out_slice(annal__buf_slice(&line));
     fputc('\n', stdout);
-    annal__buf_done(&line);
     return status;
 }
 
@@ -232,7 +231,7 @@ static int compare_sessions(const struct args *given)
     const struct args *args = &both;
     both.command = &command;
     struct report_scope scope = {.limit = COMPARE_ROWS};
-    struct buf ids = {0};
+    SCOPED_BUF ids = {0};
     struct session_list list = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
@@ -248,7 +247,6 @@ static int compare_sessions(const struct args *given)
                                    args->json ? REPORT_JSONL : REPORT_TABLE, NULL);
     annal_index_close(index);
     sessions_done(&list);
-    annal__buf_done(&ids);
     return store_close(store, exit_status);
 }
 

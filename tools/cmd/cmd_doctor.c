@@ -476,7 +476,7 @@ static annal_status check_sources(struct doctor *doctor, annal_index *index, ann
 static void check_watch(struct doctor *doctor)
 {
     struct watcher watcher;
-    struct buf imports = {0};
+    SCOPED_BUF imports = {0};
     char name[HOLDER_BYTES], since[ANNAL_TIME_BYTES];
     const char *store = annal_store_path(doctor->store);
     must_printf(&imports, "%s/imports.jsonl", store);
@@ -487,12 +487,11 @@ static void check_watch(struct doctor *doctor)
     } else if (access(imports.ptr, F_OK) == 0) {
         tell(doctor, "watch", NULL, "no process watches the logs of agents: run 'annal watch'");
     }
-    annal__buf_done(&imports);
 }
 
 static annal_status check_index(struct doctor *doctor, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct lag lag = {0};
     char text[HUMAN_BYTES], bytes[HUMAN_BYTES];
     annal_index *index = NULL;
@@ -526,7 +525,6 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     if (status == ANNAL_OK)
         status = check_sources(doctor, index, err);
     annal_index_close(index);
-    annal__buf_done(&path);
     return status;
 }
 

@@ -109,7 +109,7 @@ static int run(const struct args *args)
     int format = choice < 0 ? JSONL : choice;
     const char *select = format < SELECTS ? NULL : export_texts[format - SELECTS].sql;
     struct session_list list = {0};
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_store *store = NULL;
     int exit_status = EXIT_DONE;
     event_keep_bytes(args_has(args, "raw"));
@@ -138,7 +138,6 @@ static int run(const struct args *args)
     if (exit_status == EXIT_DONE)
         exit_status = export_all(args, format, select, store, &list);
     sessions_done(&list);
-    annal__buf_done(&sql);
     return store_close(store, out_finish(exit_status));
 }
 

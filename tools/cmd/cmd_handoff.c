@@ -88,13 +88,12 @@ static void find_base(struct handoff *handoff)
 static int read_beside(struct handoff *handoff)
 {
     size_t at = 0;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_slice name = importer_word(&handoff->target, "reads", &at);
     int exit_status = EXIT_DONE;
     must_printf(&path, "%.*s%.*s", ANNAL_FMT(annal__buf_slice(&handoff->base)), ANNAL_FMT(name));
     if (name.len > 0 && access(path.ptr, F_OK) == 0)
         exit_status = read_text(path.ptr, &handoff->file);
-    annal__buf_done(&path);
     return exit_status;
 }
 
@@ -209,7 +208,7 @@ static int write_session(struct handoff *handoff, annal_index *index, annal_valu
     uint8_t digest[SHA256_BYTES];
     char hash[SHA256_TEXT_BYTES];
     annal_error err = {0};
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal__sha256_of(handoff->directory, strlen(handoff->directory), digest);
     annal__sha256_text(digest, hash);
     must_printf(&sql, "%s\n%.*s", annal__sql_handoff_conversation, ANNAL_FMT(handoff->target.sql));
@@ -224,7 +223,6 @@ static int write_session(struct handoff *handoff, annal_index *index, annal_valu
     const annal_sql_options options = {.params = params, .param_count = 8};
     annal_status status =
         annal_index_sql(index, annal__buf_slice(&sql), &options, take_row, handoff, &err);
-    annal__buf_done(&sql);
     int exit_status = status < 0 ? fail_error(&err) : handoff->exit_status;
     int at_end = handoff->path.len > 0 ? target_end(&handoff->out, exit_status == EXIT_DONE) : 0;
     if (exit_status == EXIT_DONE && at_end == EXIT_DONE && handoff->path.len == 0)

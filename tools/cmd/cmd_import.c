@@ -118,13 +118,11 @@ static int read_importer(const char *path, struct buf *sql, struct importer *out
 
 static int fail_kind(const char *kind)
 {
-    struct buf kinds = {0};
+    SCOPED_BUF kinds = {0};
     for (size_t i = 0; importer_texts[i].kind != NULL; i++)
         must_printf(&kinds, "%s, ", importer_texts[i].kind);
-    int exit_status = fail_usage("importer '%s' does not exist: use %.*sauto, or a file NAME.sql",
-                                 kind, (int)kinds.len, kinds.ptr);
-    annal__buf_done(&kinds);
-    return exit_status;
+    return fail_usage("importer '%s' does not exist: use %.*sauto, or a file NAME.sql", kind,
+                      (int)kinds.len, kinds.ptr);
 }
 
 /*
@@ -806,11 +804,10 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
 
 static bool has_sessions(const struct args *args)
 {
-    struct buf events = {0};
+    SCOPED_BUF events = {0};
     char *path = store_path(args);
     must_printf(&events, "%s/events", path != NULL ? path : "");
     bool has = path != NULL && access(events.ptr, F_OK) == 0;
-    annal__buf_done(&events);
     annal__free(path);
     return has;
 }
@@ -861,7 +858,7 @@ static int import_paths(const struct args *args)
 {
     struct work work = {.args = args, .follows = args_has(args, "follow")};
     struct importer importer = {0};
-    struct buf sql = {0}, name = {0};
+    SCOPED_BUF sql = {0}, name = {0};
     int exit_status = choose_importer(args->operands[0], &sql, &name, &importer);
     if (exit_status == EXIT_DONE)
         exit_status = read_map(&work);
@@ -873,8 +870,6 @@ static int import_paths(const struct args *args)
     if (exit_status == EXIT_DONE)
         exit_status = import_places(&work);
     annal__free(work.options);
-    annal__buf_done(&sql);
-    annal__buf_done(&name);
     return exit_status;
 }
 

@@ -140,7 +140,7 @@ static int check_nouns(const annal_pack *pack, const char *file)
 
 static int check_file(const struct args *args, const char *path)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_pack *pack = NULL;
     annal_error err = {0};
     int exit_status = verb_read_file(path, &text);
@@ -155,7 +155,6 @@ static int check_file(const struct args *args, const char *path)
         printf("pack %s, version %" PRIu32 ", database %s: its statements are correct\n",
                annal__pack_name(pack), annal__pack_version(pack), annal__pack_database(pack));
     annal_pack_free(pack);
-    annal__buf_done(&text);
     return exit_status;
 }
 
@@ -210,7 +209,7 @@ struct keys {
 static int check_keys_in(void *arg, const annal_row *row)
 {
     struct keys *keys = arg;
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_error err = {0};
     const annal_value params[] = {row->values[0],
                                   {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(keys->pack)}};
@@ -223,7 +222,6 @@ static int check_keys_in(void *arg, const annal_row *row)
                 ANNAL_FMT(row->values[0].bytes));
     annal_status status =
         annal_index_sql(keys->index, annal__buf_slice(&sql), &options, say_key, &keys->count, &err);
-    annal__buf_done(&sql);
     return status < 0 ? fail_error(&err) : 0;
 }
 

@@ -139,7 +139,7 @@ static int record(struct prune *prune)
 {
     annal_error err = {0};
     annal_writer *writer = NULL;
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     const char *actor = getlogin();
     must_printf(&data,
                 "{\"action\":\"prune\",\"details\":{\"keep_days\":%" PRIu64 ",\"keep_n\":%" PRIu64
@@ -168,7 +168,6 @@ static int record(struct prune *prune)
         }
     }
     annal_writer_close(writer);
-    annal__buf_done(&data);
     if (status < 0 && annal__error_is_no_space(&err)) {
         say("cannot record in session '_state' what was pruned: %s", err.message);
         return 0;

@@ -319,7 +319,7 @@ static int print_events(struct query *query)
     annal_error err = {0};
     annal_slice session;
     annal_event event;
-    struct buf room = {0};
+    SCOPED_BUF room = {0};
     struct table *table = NULL;
     annal_status status = ANNAL_OK;
     bool for_people = event_lines_wanted(query->args);
@@ -338,7 +338,6 @@ static int print_events(struct query *query)
     }
     int exit_status = status < 0 ? fail_query(query, &err) : exit_status_of(query);
     table_free(table);
-    annal__buf_done(&room);
     return exit_status;
 }
 

@@ -132,7 +132,7 @@ static int print_tables(annal_state *state)
                                  "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite~_%' "
                                  "ESCAPE '~' ORDER BY rowid";
     annal_error err = {0};
-    struct buf names = {0};
+    SCOPED_BUF names = {0};
     printf("%-20s %" PRIu64 "\n", "after seq", annal_state_seq(state));
     annal_status status = annal_state_sql(state, ANNAL_SLICE(tables), NULL, add_name, &names, &err);
     for (size_t at = 0; status == ANNAL_OK && at < names.len; at += strlen(names.ptr + at) + 1) {
@@ -145,7 +145,6 @@ static int print_tables(annal_state *state)
                             &(annal_sql_options){.columns = rows_columns}, rows_row, &rows, &err);
         rows_done(&rows);
     }
-    annal__buf_done(&names);
     return status < 0 ? fail_error(&err) : EXIT_DONE;
 }
 

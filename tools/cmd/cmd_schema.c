@@ -22,7 +22,7 @@ struct schema {
 static int print_table(void *arg, const struct schema_table *table)
 {
     struct schema *schema = arg;
-    struct buf columns = {0};
+    SCOPED_BUF columns = {0};
     table_text(schema->table, table->name);
     table_text(schema->table, table->kind);
     must_printf(&columns, "[%.*s]", ANNAL_FMT(table->columns_json));
@@ -31,7 +31,6 @@ static int print_table(void *arg, const struct schema_table *table)
     else
         table_text(schema->table, table->columns);
     table_row(schema->table);
-    annal__buf_done(&columns);
     return !out_wanted();
 }
 

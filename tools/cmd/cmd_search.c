@@ -157,7 +157,7 @@ static bool learn_session(struct search *search, annal_slice session)
 /* Print agent and title on one line, for example codex Why is the tide late? */
 static void print_session(const struct search *search)
 {
-    struct buf title = {0};
+    SCOPED_BUF title = {0};
     int columns = out_columns() - 6 - (int)search->agent.len;
     (void)out_line(&title, annal__buf_slice(&search->title));
     size_t len = title.len;
@@ -170,7 +170,6 @@ static void print_session(const struct search *search)
         out_plain((annal_slice){title.ptr, len});
     }
     fputc('\n', stdout);
-    annal__buf_done(&title);
 }
 
 static int note_status(void *arg, const annal_row *row)
@@ -206,7 +205,7 @@ static void print_id(const struct search *search, annal_slice session)
 /* Print where a hit is, and its words. with_session: it is not below the line of its session. */
 static void print_hit(struct search *search, const annal_search_hit *hit, bool with_session)
 {
-    struct buf taken = {0};
+    SCOPED_BUF taken = {0};
     bool is_other = with_session && learn_session(search, hit->session);
     if (with_session)
         print_id(search, hit->session);
@@ -222,7 +221,6 @@ static void print_hit(struct search *search, const annal_search_hit *hit, bool w
     find_taken_back(search, hit, &taken);
     if (taken.len > 0)
         printf("  %.*s", (int)taken.len, taken.ptr);
-    annal__buf_done(&taken);
     fputc('\n', stdout);
     if (is_other)
         print_session(search);
@@ -258,11 +256,10 @@ static void print_hit_json(struct search *search, const annal_search_hit *hit)
     out_json_string(hit->tool);
     printf(",\"rank\":%.6g,\"snippet\":", hit->rank);
     out_json_string(hit->snippet);
-    struct buf taken = {0};
+    SCOPED_BUF taken = {0};
     find_taken_back(search, hit, &taken);
     if (taken.len > 0)
         printf(",\"turn_status\":\"%.*s\"", (int)taken.len, taken.ptr);
-    annal__buf_done(&taken);
 }
 
 /* Print the events around a hit, and the hit. */
@@ -449,7 +446,7 @@ static void say_nothing_found(struct search *search)
     char texts[HUMAN_BYTES], sessions[HUMAN_BYTES];
     uint64_t session_count = options->session_count;
     annal_search_info info = {0};
-    struct buf more = {0};
+    SCOPED_BUF more = {0};
     if (session_count == 0)
         (void)!annal_index_sql(search->index, ANNAL_SLICE("SELECT COUNT(*) FROM sessions"),
                                &(annal_sql_options){.as_indexed = true}, take_count, &session_count,
@@ -461,7 +458,6 @@ static void say_nothing_found(struct search *search)
     say("nothing found in %s %s; the store has %s events with text%.*s",
         human_count(sessions, session_count), session_count == 1 ? "session" : "sessions",
         human_count(texts, info.documents), ANNAL_FMT(annal__buf_slice(&more)));
-    annal__buf_done(&more);
 }
 
 /* Split the only operand into words, which point into it. Return whether it has several words. */

@@ -147,11 +147,9 @@ static const char snapshot_rows[] = "SELECT seq, length(state) AS bytes, created
 
 static int sql_session(struct show *show, annal_row_fn fn)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     must_printf(&text, session_row, session_marks(show->index));
-    int exit_status = sql(show, must_cstr(&text), fn);
-    annal__buf_done(&text);
-    return exit_status;
+    return sql(show, must_cstr(&text), fn);
 }
 
 static int print_json(struct show *show)

@@ -106,7 +106,7 @@ static void put_sessions(struct table *table, const struct copy *copy)
 static int list_one(void *arg, const struct copy *copy)
 {
     struct listing *listing = arg;
-    struct buf path = {0}, kind = {0};
+    SCOPED_BUF path = {0}, kind = {0};
     char bytes[HUMAN_BYTES], stored[HUMAN_BYTES];
     annal_slice name = text_of(copy, "path", &path);
     const char *state = state_of(copy, name);
@@ -126,8 +126,6 @@ static int list_one(void *arg, const struct copy *copy)
         put_sessions(table, copy);
         table_row(table);
     }
-    annal__buf_done(&path);
-    annal__buf_done(&kind);
     return out_wanted() ? 0 : ANNAL_END;
 }
 
@@ -203,7 +201,7 @@ struct choice {
 static int choose(void *arg, const struct copy *copy)
 {
     struct choice *choice = arg;
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     if (copy->generation == 1 || copy->bytes > choice->longest_bytes) {
         choice->longest = copy->generation;
         choice->longest_bytes = copy->bytes;
@@ -219,7 +217,6 @@ static int choose(void *arg, const struct copy *copy)
     fits = choice->path == NULL || annal__slice_is(path, choice->path);
     bool better = !choice->found || (named && !choice->named) ||
                   (named == choice->named && copy->copied_us > choice->copy.copied_us);
-    annal__buf_done(&text);
     if (!fits)
         return 0;
     if (choice->found && !annal__slice_is(copy->log, choice->log))
@@ -265,7 +262,7 @@ static int refuse_database(const char *path)
 
 static int build_database(const struct copy *copy, FILE *text, char *path)
 {
-    struct buf beside = {0};
+    SCOPED_BUF beside = {0};
     annal_error err = {0};
     const struct timespec times[2] = {
         {.tv_nsec = UTIME_NOW},
@@ -284,7 +281,6 @@ static int build_database(const struct copy *copy, FILE *text, char *path)
         close(fd);
         (void)unlink(beside.ptr);
     }
-    annal__buf_done(&beside);
     return exit_status;
 }
 
@@ -363,7 +359,7 @@ static int refuse_other(const struct args *args, const struct copy *copy, const 
 static int write_log(annal_store *store, const struct copy *copy, char *path,
                      char sha256[SHA256_TEXT_BYTES], bool *out_earlier)
 {
-    struct buf beside = {0};
+    SCOPED_BUF beside = {0};
     annal_error err = {0};
     struct writing writing = {.fd = -1, .sha256 = annal__sha256_begin()};
     uint8_t digest[SHA256_BYTES] = {0};
@@ -397,7 +393,6 @@ static int write_log(annal_store *store, const struct copy *copy, char *path,
     }
     if (exit_status == EXIT_DONE && status == ANNAL_END)
         *out_earlier = true;
-    annal__buf_done(&beside);
     return exit_status;
 }
 
@@ -419,7 +414,7 @@ static void find_resume(const struct copy *copy, annal_slice session, struct buf
 static void print_restored(const struct args *args, const struct choice *choice, const char *path,
                            const char *sha256, uint64_t files)
 {
-    struct buf resume = {0};
+    SCOPED_BUF resume = {0};
     char bytes[HUMAN_BYTES];
     const struct copy *copy = &choice->copy;
     find_resume(copy, choice->session, &resume);
@@ -459,7 +454,6 @@ static void print_restored(const struct args *args, const struct choice *choice,
                 "--log PATH restores one\n",
                 ANNAL_FMT(choice->session));
     }
-    annal__buf_done(&resume);
 }
 
 /* Find the path to write to: --to, or the former path of the log. The name of a copy contains a
@@ -469,14 +463,13 @@ static int find_place(const struct args *args, const struct choice *choice, stru
 {
     char name[SOURCES_LOG_DIGITS + 1];
     const char *to = args_get(args, "to");
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     if (to == NULL && annal__json_member(choice->copy.info, "foreign").len > 0)
         return fail_refused("source restore: this copy of a log came with a bundle, from another "
                             "host; --to FILE says where to write it");
     annal_slice place = to != NULL ? annal_slice_of(to) : text_of(&choice->copy, "path", &text);
     must_append_slice(path, place);
     (void)must_cstr(path);
-    annal__buf_done(&text);
     snprintf(name, sizeof name, "%016" PRIx64, annal__hash(path->ptr, path->len, 0));
     if (to == NULL && strcmp(name, choice->log) != 0)
         return fail_refused("source restore: the name of the log, '%s', has bytes that are not "
@@ -489,7 +482,7 @@ static int restore(const struct args *args)
 {
     annal_store *store = NULL;
     annal_error err = {0};
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char sha256[SHA256_TEXT_BYTES] = "";
     uint64_t files = 0;
     bool earlier = false;
@@ -520,7 +513,6 @@ static int restore(const struct args *args)
         exit_status = fail_refused("source restore: the end of the copy sources/%s is damaged, so "
                                    "the restored file '%s' contains an earlier state of the log",
                                    choice.name, path.ptr);
-    annal__buf_done(&path);
     annal__buf_done(&choice.info);
     return store_close(store, out_finish(exit_status));
 }

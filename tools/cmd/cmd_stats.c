@@ -38,13 +38,12 @@ static const struct column lag_columns[] = {
 
 static uint64_t file_bytes(const char *directory, const char *name)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat info;
     uint64_t bytes = 0;
     must_printf(&path, "%s/%s", directory, name);
     if (lstat(path.ptr, &info) == 0 && S_ISREG(info.st_mode))
         bytes = (uint64_t)info.st_blocks * 512;
-    annal__buf_done(&path);
     return bytes;
 }
 

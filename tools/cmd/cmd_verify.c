@@ -474,7 +474,7 @@ static int found_damaged(void *arg, const char *name, bool users_write, const ch
 static int verify_databases(struct verify *verify)
 {
     annal_error err = {0};
-    struct buf names = {0};
+    SCOPED_BUF names = {0};
     size_t count = (size_t)verify->args->operand_count;
     int exit_status = EXIT_DONE;
     if (verify->index == NULL)
@@ -487,7 +487,6 @@ static int verify_databases(struct verify *verify)
         annal__maintain_prove(verify->index, (const annal_slice *)(void *)names.ptr, count, true,
                               found_damaged, verify, &err) < 0)
         exit_status = fail_error(&err);
-    annal__buf_done(&names);
     return exit_status;
 }
 
@@ -496,7 +495,7 @@ static int verify_databases(struct verify *verify)
 static int found_in_pack(void *arg, const annal_pack_finding *finding)
 {
     struct verify *verify = arg;
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     progress_hide(&verify->progress);
     verify->findings += finding->count;
     if (verify->args->json) {
@@ -515,7 +514,6 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
                     finding->remark ? "(no finding) " : "", finding->what);
     }
     out_slice(annal__buf_slice(&text));
-    annal__buf_done(&text);
     return ANNAL_OK;
 }
 
@@ -734,7 +732,7 @@ static int sources_end(struct sources *sources)
 static int open_index(struct verify *verify)
 {
     annal_error err = {0};
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat info;
     int exit_status = EXIT_DONE;
     must_printf(&path, "%s/sessions.db", annal_store_path(verify->store));
@@ -742,7 +740,6 @@ static int open_index(struct verify *verify)
         exit_status = fail_error(&err);
     else if (stat(path.ptr, &info) == 0)
         verify->index = verify->packs;
-    annal__buf_done(&path);
     return exit_status;
 }
 

@@ -21,7 +21,7 @@ static int print_extension(void)
     ssize_t bytes = readlink("/proc/self/exe", exe, sizeof exe - 1);
     exe[bytes < 0 ? 0 : bytes] = '\0';
     const char *directory = dirname(exe);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     bool found = false;
     for (size_t i = 0; !found && i < sizeof places / sizeof *places; i++) {
         annal__buf_clear(&path);
@@ -30,7 +30,6 @@ static int print_extension(void)
     }
     if (found)
         printf("%s\n", path.ptr);
-    annal__buf_done(&path);
     return found ? EXIT_DONE
                  : fail_refused("the extension annal_sqlite.so is missing beside this program: an "
                                 "installation "

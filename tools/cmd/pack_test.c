@@ -234,7 +234,7 @@ static annal_status append(struct testing *t, annal_slice type, annal_slice data
 static void run_event(struct testing *t, char kind, char *text)
 {
     unsigned lines = 0;
-    struct buf before = {0}, after = {0};
+    SCOPED_BUF before = {0}, after = {0};
     size_t len = strcspn(text, " ");
     char *because = NULL;
     annal_slice type = {text, len};
@@ -260,14 +260,12 @@ static void run_event(struct testing *t, char kind, char *text)
 
 done:
     t->line += lines;
-    annal__buf_done(&before);
-    annal__buf_done(&after);
 }
 
 static void run_query(struct testing *t, char *text)
 {
     unsigned lines = 0;
-    struct buf got = {0};
+    SCOPED_BUF got = {0};
     annal_slice sql = take_rest(t, text, &lines);
     char *rows = t->next, *end = rows;
     unsigned count = 0;
@@ -279,7 +277,6 @@ static void run_query(struct testing *t, char *text)
     if (ask(t, sql, &got) >= 0)
         compare(t, "other rows", (annal_slice){rows, (size_t)(end - rows)}, annal__buf_slice(&got));
     t->line += lines + count;
-    annal__buf_done(&got);
 }
 
 /* ---- Commands and files ---- */
@@ -405,7 +402,7 @@ static void run_file_line(struct testing *t, const char *name)
 
 static void add_pack(struct testing *t, const char *name)
 {
-    struct buf path = {0}, text = {0};
+    SCOPED_BUF path = {0}, text = {0};
     const char *slash = strrchr(t->file, '/'), *base = strrchr(name, '/');
     size_t len = strlen(name);
     if (len < 5 || strcmp(name + len - 4, ".sql") != 0) {
@@ -418,7 +415,7 @@ static void add_pack(struct testing *t, const char *name)
     must_append_text(&path, name);
     if (verb_read_file(must_cstr(&path), &text) != 0) {
         t->has_failed = true;
-        goto done;
+        return;
     }
     annal__buf_clear(&path);
     must_printf(&path, "%s/packs", store_path(t));
@@ -429,10 +426,6 @@ static void add_pack(struct testing *t, const char *name)
         report(t, "cannot write '%s': %s", path.ptr, strerror(errno));
     if (fd >= 0)
         close(fd);
-
-done:
-    annal__buf_done(&path);
-    annal__buf_done(&text);
 }
 
 static int count_findings(void *arg, const annal_pack_info *info)
@@ -477,14 +470,13 @@ static annal_status dump(struct testing *t, struct buf *out)
         "FROM pragma_table_list l JOIN pragma_table_info(l.name, l.schema) c "
         "WHERE l.type = 'table' AND l.schema NOT IN ('main', 'temp') AND l.name NOT GLOB '_*'"
         " AND l.name NOT GLOB 'sqlite_*' GROUP BY 1 ORDER BY 1";
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status =
         annal_index_sql(t->index, annal_slice_of(tables), NULL, add_select, &sql, &t->err);
     if (status < 0)
         report(t, "%s", t->err.message);
     else if (sql.len > 0)
         status = ask(t, annal__buf_slice(&sql), out);
-    annal__buf_done(&sql);
     return status;
 }
 
@@ -499,7 +491,7 @@ static int rebuild_pack(void *arg, const annal_pack_info *info)
 
 static void run_rebuild(struct testing *t)
 {
-    struct buf before = {0}, after = {0};
+    SCOPED_BUF before = {0}, after = {0};
     if (catch_up(t) >= 0 && dump(t, &before) >= 0) {
         if (annal_pack_each(t->index, rebuild_pack, t, &t->err) < 0)
             report(t, "%s", t->err.message);
@@ -507,8 +499,6 @@ static void run_rebuild(struct testing *t)
             compare(t, "a rebuild gives other rows", annal__buf_slice(&before),
                     annal__buf_slice(&after));
     }
-    annal__buf_done(&before);
-    annal__buf_done(&after);
 }
 
 /* ---- Cases ---- */

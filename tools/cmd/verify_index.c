@@ -156,7 +156,7 @@ static int add_row(void *arg, const annal_row *row)
 static annal_status compare_table(struct index_check *check, const char *query, const char *what,
                                   annal_error *err)
 {
-    struct buf indexed = {0}, folded = {0};
+    SCOPED_BUF indexed = {0}, folded = {0};
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
     annal_status status = annal__view_ask(check->view, query, &session, 1, add_row, &indexed, err);
     if (status == ANNAL_OK)
@@ -164,8 +164,6 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     if (status == ANNAL_OK &&
         !annal__slice_same(annal__buf_slice(&indexed), annal__buf_slice(&folded)))
         report(check, check->indexed_seq, 0, what);
-    annal__buf_done(&indexed);
-    annal__buf_done(&folded);
     return status;
 }
 

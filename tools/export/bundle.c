@@ -434,7 +434,7 @@ static annal_status check_lists(const struct bundle *bundle, annal_error *err)
 
 annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err)
 {
-    struct buf again = {0};
+    SCOPED_BUF again = {0};
     uint64_t version = 0;
     *out = (struct bundle){0};
     if (annal__json_check(text, MANIFEST_DEPTH, NULL) != JSON_VALID || text.ptr[0] != '{' ||
@@ -450,8 +450,5 @@ annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_er
         status = bundle_manifest_write(out, &again, err);
     if (status == ANNAL_OK && !annal__slice_same(annal__buf_slice(&again), text))
         status = refuse("the JSON is not in the form that annal writes", err);
-    if (status == ANNAL_OK)
-        status = check_lists(out, err);
-    annal__buf_done(&again);
-    return status;
+    return status != ANNAL_OK ? status : check_lists(out, err);
 }

@@ -37,7 +37,7 @@ static annal_status refuse(struct taking *taking, const char *what)
 
 static annal_status read_manifest(struct taking *taking)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     const char *name = NULL;
     uint64_t bytes = 0;
     size_t got = 1;
@@ -55,11 +55,9 @@ static annal_status read_manifest(struct taking *taking)
     }
     if (status == ANNAL_OK && (text.len != bytes || bytes == 0))
         status = refuse(taking, "the manifest of the bundle is incomplete");
-    if (status == ANNAL_OK)
-        status =
-            bundle_manifest_read(annal__buf_slice(&text), &taking->staging.bundle, taking->err);
-    annal__buf_done(&text);
-    return status;
+    return status != ANNAL_OK ? status
+                              : bundle_manifest_read(annal__buf_slice(&text),
+                                                     &taking->staging.bundle, taking->err);
 }
 
 /* Check that the bundle contains only the requested session and its ancestors. Parents precede

@@ -273,14 +273,12 @@ static annal_status put_file(struct bundling *bundling, const char *within, uint
 
 static annal_status put_manifest(struct bundling *bundling)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_status status = bundle_manifest_write(&bundling->bundle, &text, bundling->err);
     if (status == ANNAL_OK)
         status = tar_write_file(bundling->tar, BUNDLE_MANIFEST, text.len, bundling->err);
-    if (status == ANNAL_OK)
-        status = tar_write(bundling->tar, annal__buf_slice(&text), bundling->err);
-    annal__buf_done(&text);
-    return status;
+    return status != ANNAL_OK ? status
+                              : tar_write(bundling->tar, annal__buf_slice(&text), bundling->err);
 }
 
 static annal_status put_all(struct bundling *bundling)

@@ -255,7 +255,7 @@ static bool pack(const struct html *html, struct buf *packed)
 /* Append html->text as an element with the events from to to, and empty it. */
 static annal_status put_block(struct html *html, uint64_t from, uint64_t to, struct buf *out)
 {
-    struct buf packed = {0};
+    SCOPED_BUF packed = {0};
     bool is_packed = pack(html, &packed);
     annal_status status = annal__buf_printf(
         out,
@@ -268,7 +268,6 @@ static annal_status put_block(struct html *html, uint64_t from, uint64_t to, str
     } else if (status >= 0) {
         status = flush(html, out);
     }
-    annal__buf_done(&packed);
     return status < 0 ? status : annal__buf_printf(out, "</script>\n");
 }
 
@@ -316,7 +315,7 @@ annal_status html_next(struct html *html, struct buf *out, annal_error *err)
 
 static int print_all(struct html *html)
 {
-    struct buf out = {0};
+    SCOPED_BUF out = {0};
     annal_error err = {0};
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK && out_wanted()) {
@@ -324,7 +323,6 @@ static int print_all(struct html *html)
         status = html_next(html, &out, &err);
         fwrite(out.ptr, 1, out.len, stdout);
     }
-    annal__buf_done(&out);
     if (status < 0)
         return fail_error(&err);
     return html->left_out == 0

@@ -93,14 +93,13 @@ static void put_operation(struct trace *trace, struct span *span, const char *op
 static void put_parent(const struct trace *trace)
 {
     char id[TRACE_ID_BYTES], root[SPAN_ID_BYTES];
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice raw = summary_field(&trace->summary, FIELD_PARENT), parent = {0};
     if (raw.len > 0 && annal__json_text(raw, &scratch, &parent) == ANNAL_OK) {
         span_trace_id(parent, id);
         span_id(parent, 0, root);
         printf(",\"links\":[{\"traceId\":\"%s\",\"spanId\":\"%s\"}]", id, root);
     }
-    annal__buf_done(&scratch);
 }
 
 static void put_root(struct trace *trace)
@@ -336,12 +335,11 @@ static annal_status put_turns(struct trace *trace, annal_error *err)
 
 static void put_messages(struct span *span, const char *key, const struct buf *messages)
 {
-    struct buf array = {0};
+    SCOPED_BUF array = {0};
     if (messages->len == 0)
         return;
     must_printf(&array, "[%.*s]", ANNAL_FMT(annal__buf_slice(messages)));
     span_text(span, key, annal__buf_slice(&array));
-    annal__buf_done(&array);
 }
 
 static void put_tokens(struct span *span, const struct chat_tokens *tokens)

@@ -128,7 +128,7 @@ static bool must_escape(annal_slice line, size_t at)
 
 void page_inline(struct buf *out, annal_slice raw, size_t chars)
 {
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     take_excerpt(&line, raw, chars);
     must_reserve(out, line.len * 2);
     for (size_t i = 0; i < line.len; i++) {
@@ -136,7 +136,6 @@ void page_inline(struct buf *out, annal_slice raw, size_t chars)
             out->ptr[out->len++] = '\\';
         out->ptr[out->len++] = line.ptr[i];
     }
-    annal__buf_done(&line);
 }
 
 /* Append a code span. A text with a backtick or a space at one end has a space at both ends, which
@@ -155,10 +154,9 @@ static void put_span(struct buf *out, annal_slice text)
 
 void page_code(struct buf *out, annal_slice raw, size_t chars)
 {
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     take_excerpt(&line, raw, chars);
     put_span(out, annal__buf_slice(&line));
-    annal__buf_done(&line);
 }
 
 /* ---- Lines of a value ---- */
@@ -218,7 +216,7 @@ static bool cut_line(struct buf *line)
 uint64_t page_fence(struct buf *out, annal_slice raw, int lines_max)
 {
     struct letters letters = excerpt_letters_of(raw);
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     uint64_t lines = 0, cut = 0;
     size_t ticks = fence_for(letters);
     put_times(out, '`', ticks);
@@ -233,14 +231,13 @@ uint64_t page_fence(struct buf *out, annal_slice raw, int lines_max)
     }
     put_times(out, '`', ticks);
     put_byte(out, '\n');
-    annal__buf_done(&line);
     return cut;
 }
 
 static void put_member(struct buf *out, annal_slice name, annal_slice value)
 {
     struct letters letters = excerpt_letters_of(value);
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     bool many =
         value.len > 0 && value.ptr[0] == '"' && memmem(value.ptr, value.len, "\\n", 2) != NULL;
     take_excerpt(&line, name, 100);
@@ -252,7 +249,6 @@ static void put_member(struct buf *out, annal_slice name, annal_slice value)
         must_append_text(out, many ? "\n" : "");
     }
     must_append_text(out, many ? "" : "\n");
-    annal__buf_done(&line);
 }
 
 void page_members(struct buf *out, annal_slice raw)

@@ -290,11 +290,9 @@ static int run(struct parquet *parquet, struct buf *sql)
 
 static int copy_rows(struct parquet *parquet, const char *from)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     write_copy(&sql, from, parquet->aside.name);
-    int exit_status = run(parquet, &sql);
-    annal__buf_done(&sql);
-    return exit_status;
+    return run(parquet, &sql);
 }
 
 static void write_call(struct buf *out, const char *function, const char *const *paths,
@@ -331,33 +329,29 @@ static void write_row_limit(struct buf *out, const char *const *paths, size_t co
  * of their hashes, which does not depend on the order. */
 static int prove_merge(struct parquet *parquet, const char *from)
 {
-    struct buf sql = {0}, made = {0};
+    SCOPED_BUF sql = {0}, made = {0};
     write_files(&made, (const char *const[]){parquet->aside.name}, 1);
     must_printf(&sql,
                 "SELECT CASE WHEN (SELECT (count(*), sum(hash(f)::HUGEINT)) FROM %s f) = (SELECT "
                 "(count(*), sum(hash(f)::HUGEINT)) FROM %s f) THEN 1 ELSE error('other rows') END",
                 from, made.ptr);
-    int exit_status = run(parquet, &sql);
-    annal__buf_done(&sql);
-    annal__buf_done(&made);
-    return exit_status;
+    return run(parquet, &sql);
 }
 
 int parquet_merge(struct parquet *parquet, const char *const *paths, size_t count)
 {
-    struct buf from = {0};
+    SCOPED_BUF from = {0};
     write_files(&from, paths, count);
     int exit_status = copy_rows(parquet, from.ptr);
     if (exit_status == 0)
         exit_status = prove_merge(parquet, from.ptr);
-    annal__buf_done(&from);
     return exit_status == 0 ? target_aside_finish(&parquet->aside) : exit_status;
 }
 
 int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count,
                   uint64_t rows_max, const char *proof, const char *sql)
 {
-    struct buf from = {0}, copy = {0};
+    SCOPED_BUF from = {0}, copy = {0};
     write_files(&from, paths, count);
     parquet->is_read = true;
     write_row_limit(&copy, paths, count, rows_max);
@@ -368,8 +362,6 @@ int parquet_lines(struct parquet *parquet, const char *const *paths, size_t coun
     must_printf(&copy, " (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '', "
                        "ESCAPE '', USE_TMP_FILE false)");
     int exit_status = run(parquet, &copy);
-    annal__buf_done(&from);
-    annal__buf_done(&copy);
     return exit_status == 0 ? target_aside_finish(&parquet->aside) : exit_status;
 }
 

@@ -135,14 +135,12 @@ static bool fits_real(int64_t integer)
 /* Return whether a text is UTF-8 after half surrogate pairs in it are replaced. */
 static bool is_readable(annal_slice text)
 {
-    struct buf copy = {0};
+    SCOPED_BUF copy = {0};
     if (annal__json_is_utf8(text))
         return true;
     must_append_slice(&copy, text);
     annal__json_text_mend_halves(copy.ptr, copy.len);
-    bool readable = annal__json_is_utf8(annal__buf_slice(&copy));
-    annal__buf_done(&copy);
-    return readable;
+    return annal__json_is_utf8(annal__buf_slice(&copy));
 }
 
 static void look(struct seen *seen, const annal_value *value)

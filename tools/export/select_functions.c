@@ -32,51 +32,45 @@ static int number_of(const annal_value *value)
 
 static annal_status md_line(const annal_value *values, struct buf *out)
 {
-    struct buf hold = {.limit = SIZE_MAX};
+    SCOPED_BUF hold = {.limit = SIZE_MAX};
     if (values[0].kind == ANNAL_VALUE_NULL)
         return ANNAL_END;
     page_inline(out, raw_of(&values[0], &hold), (size_t)number_of(&values[1]));
-    annal__buf_done(&hold);
     return ANNAL_OK;
 }
 
 static annal_status md_code(const annal_value *values, struct buf *out)
 {
-    struct buf hold = {.limit = SIZE_MAX};
+    SCOPED_BUF hold = {.limit = SIZE_MAX};
     page_code(out, raw_of(&values[0], &hold), (size_t)number_of(&values[1]));
-    annal__buf_done(&hold);
     return ANNAL_OK;
 }
 
 static annal_status md_content(const annal_value *values, struct buf *out)
 {
-    struct buf hold = {.limit = SIZE_MAX};
+    SCOPED_BUF hold = {.limit = SIZE_MAX};
     page_content(out, raw_of(&values[0], &hold));
-    annal__buf_done(&hold);
     return ANNAL_OK;
 }
 
 static annal_status md_members(const annal_value *values, struct buf *out)
 {
-    struct buf hold = {.limit = SIZE_MAX};
+    SCOPED_BUF hold = {.limit = SIZE_MAX};
     page_members(out, raw_of(&values[0], &hold));
-    annal__buf_done(&hold);
     return ANNAL_OK;
 }
 
 static annal_status md_output(const annal_value *values, struct buf *out)
 {
-    struct buf hold = {.limit = SIZE_MAX};
+    SCOPED_BUF hold = {.limit = SIZE_MAX};
     page_output(out, raw_of(&values[0], &hold), number_of(&values[1]), values[2].bytes);
-    annal__buf_done(&hold);
     return ANNAL_OK;
 }
 
 static annal_status content_empty(const annal_value *values, struct buf *out)
 {
-    struct buf hold = {.limit = SIZE_MAX};
+    SCOPED_BUF hold = {.limit = SIZE_MAX};
     bool empty = event_content_is_empty(raw_of(&values[0], &hold));
-    annal__buf_done(&hold);
     return empty ? annal__buf_append(out, "1", 1) : ANNAL_END;
 }
 

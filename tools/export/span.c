@@ -80,7 +80,7 @@ static void put_nanos(const char *name, int64_t time_us)
 void span_begin(struct span *span, const char *what, annal_slice which)
 {
     char trace[TRACE_ID_BYTES], id[SPAN_ID_BYTES], parent[SPAN_ID_BYTES];
-    struct buf name = {0};
+    SCOPED_BUF name = {0};
     span_trace_id(span->session, trace);
     span_id(span->session, span->seq, id);
     span_id(span->session, span->parent_seq, parent);
@@ -90,7 +90,6 @@ void span_begin(struct span *span, const char *what, annal_slice which)
     must_printf(&name, "%s%s", what, which.len > 0 ? " " : "");
     excerpt_line(&name, which, NAME_CHARS);
     out_json(",\"name\":?", annal__buf_slice(&name));
-    annal__buf_done(&name);
     printf(",\"kind\":%d", span->kind);
     put_nanos("startTimeUnixNano", span->start_us);
     put_nanos("endTimeUnixNano", span->end_us < span->start_us ? span->start_us : span->end_us);
@@ -146,7 +145,7 @@ void span_true(struct span *span, const char *key)
 
 void span_status(const struct span *span, bool failed, annal_slice message)
 {
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     (void)span;
     fputs("],\"status\":{", stdout);
     if (failed) {
@@ -156,7 +155,6 @@ void span_status(const struct span *span, bool failed, annal_slice message)
             out_json(",\"message\":?", annal__buf_slice(&line));
     }
     fputc('}', stdout);
-    annal__buf_done(&line);
 }
 
 void span_end(const struct span *span, bool failed, annal_slice message)

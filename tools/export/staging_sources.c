@@ -58,12 +58,11 @@ static bool has_sessions(const struct staging *staging, annal_slice info, annal_
 static bool fits_path(annal_slice info, annal_slice log)
 {
     char text[SOURCES_LOG_DIGITS + 1];
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice path = {0}, raw = annal__json_member(info, "path");
     bool fits = raw.len > 2 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &path) >= 0 &&
                 path.len > 0 && path.ptr[0] == '/' && memchr(path.ptr, '\0', path.len) == NULL;
     snprintf(text, sizeof text, "%016" PRIx64, fits ? annal__hash(path.ptr, path.len, 0) : 0);
-    annal__buf_done(&scratch);
     return fits && annal__slice_is(log, text);
 }
 

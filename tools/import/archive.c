@@ -52,12 +52,11 @@ static annal_status write_value(struct unzip *unzip, annal_error *err)
 
 static annal_status write_file(struct unzip *unzip, const char *name, annal_error *err)
 {
-    struct buf head = {0};
+    SCOPED_BUF head = {0};
     must_quote(&head, annal_slice_of(name));
     fprintf(unzip->lines, "{\"file\":%.*s,\"value\":", ANNAL_FMT(annal__buf_slice(&head)));
     annal_status status = write_value(unzip, err);
     fputs(status < 0 ? "\n" : "}\n", unzip->lines);
-    annal__buf_done(&head);
     return status;
 }
 

@@ -91,7 +91,7 @@ static int add_name(void *arg, const char *text, const annal__source_name *name)
 static int take_facts(void *arg, const struct copy *copy)
 {
     struct facts *facts = arg;
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_slice kind = {0};
     if (annal__json_check(copy->info, ANNAL_DATA_DEPTH_MAX, NULL) != JSON_VALID)
         return 0;
@@ -104,9 +104,7 @@ static int take_facts(void *arg, const struct copy *copy)
     facts->began = copy->began;
     facts->copied_us = copy->copied_us;
     annal__buf_clear(&facts->info);
-    annal_status status = annal__buf_append_slice(&facts->info, copy->info);
-    annal__buf_done(&text);
-    return status;
+    return annal__buf_append_slice(&facts->info, copy->info);
 }
 
 /* Read the newest copy of a log. A log of many sessions has as many files, of which one is it. */
@@ -354,7 +352,7 @@ static annal_status judge(struct changes *changes, const char *name, const char 
     static const struct timespec judged[2] = {{.tv_nsec = UTIME_OMIT}, {0}};
     struct facts before = {0}, after = {0};
     const char *type = NULL;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat st;
     annal_status status =
         annal__buf_printf(&path, "%s/sources/%s", annal_store_path(changes->store), name);
@@ -376,7 +374,6 @@ static annal_status judge(struct changes *changes, const char *name, const char 
         status = ask(changes, annal__sql_changes_generation, 4, write_row, changes);
     if (status >= 0 && is_new && !changes->is_busy)
         (void)utimensat(AT_FDCWD, path.ptr, judged, AT_SYMLINK_NOFOLLOW);
-    annal__buf_done(&path);
     annal__buf_done(&before.info);
     annal__buf_done(&after.info);
     return status;
@@ -435,14 +432,13 @@ annal_status changes_unread(annal_store *store, annal_index *index, annal_row_fn
     static const char sql[] =
         "SELECT value ->> 'path', max(value ->> 'unread'), value ->> 'since' FROM json_each(?1)"
         " WHERE value ->> 'unread' > 0 GROUP BY 1 ORDER BY 3, 1";
-    struct buf looked = {0};
+    SCOPED_BUF looked = {0};
     annal_status status = changes_look(store, index, &looked, err);
     const annal_value param = text_value(annal__buf_slice(&looked));
-    if (status == ANNAL_OK)
-        status = annal_index_sql(
-            index, ANNAL_SLICE(sql),
-            &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true}, fn, arg,
-            err);
-    annal__buf_done(&looked);
-    return status;
+    return status != ANNAL_OK
+               ? status
+               : annal_index_sql(
+                     index, ANNAL_SLICE(sql),
+                     &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
+                     fn, arg, err);
 }

@@ -23,11 +23,10 @@ struct deleted {
 
 static int open_file(const annal_store *store, int flags)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     int fd = -1;
     if (annal__buf_printf(&path, "%s/deleted.txt", annal_store_path(store)) >= 0)
         fd = open(annal__buf_cstr(&path), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-    annal__buf_done(&path);
     return fd;
 }
 

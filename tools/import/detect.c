@@ -191,7 +191,7 @@ static void add_session(const struct importer *importer, annal_slice line, struc
 void detect_session(const struct importer *importer, int fd, struct buf *out)
 {
     size_t at = 0, seen = 0, searched = 0;
-    struct buf head = {0};
+    SCOPED_BUF head = {0};
     bool at_end = importer_word(importer, "session", &at).len == 0;
     /* read until the first line is complete, up to the maximum size of a line */
     while (!at_end && out->len == 0 &&
@@ -210,7 +210,6 @@ void detect_session(const struct importer *importer, int fd, struct buf *out)
         }
         searched = head.len;
     }
-    annal__buf_done(&head);
 }
 
 void detect_say_left_out(const char *path, bool plain)
@@ -300,7 +299,7 @@ bool detect_keeps_beside(const char *path)
 static bool is_known_by_its_head(const struct importer *importer, const char *path)
 {
     char first;
-    struct buf session = {0};
+    SCOPED_BUF session = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool known = fd < 0 || pread(fd, &first, 1, 0) <= 0 || is_database(fd);
     if (!known)
@@ -308,7 +307,6 @@ static bool is_known_by_its_head(const struct importer *importer, const char *pa
     known = known || session.len > 0;
     if (fd >= 0)
         close(fd);
-    annal__buf_done(&session);
     return known;
 }
 

@@ -19,14 +19,13 @@
  * even after a failure. */
 static annal_status find_files(const char *path, annal_slice pattern, glob_t *out, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     for (const char *c = path; *c != '\0'; c++) {
         must_append_text(&text, strchr("*?[\\", *c) != NULL ? "\\" : "");
         must_append(&text, c, 1);
     }
     must_printf(&text, "/%.*s", ANNAL_FMT(pattern));
     int rc = glob(text.ptr, 0, NULL, out);
-    annal__buf_done(&text);
     must_true(rc != GLOB_NOSPACE);
     return rc == GLOB_ABORTED
                ? annal__fail_errno(err, "list the files in the directory '%s' of a log", path)
@@ -93,7 +92,7 @@ static void write_unchecked(FILE *file, annal_slice head, struct buf *text, FILE
 static annal_status write_value(FILE *file, const char *path, annal_slice head, bool only_whole,
                                 FILE *lines, annal_error *err)
 {
-    struct buf text = {.limit = ANNAL_IMPORT_LINE_BYTES_MAX};
+    SCOPED_BUF text = {.limit = ANNAL_IMPORT_LINE_BYTES_MAX};
     annal_status status = read_whole(file, &text);
     bool too_large = status == ANNAL_ERR_LIMIT;
     bool valid = status >= 0 && annal__json_check(annal__buf_slice(&text), ANNAL_DATA_DEPTH_MAX - 8,
@@ -115,7 +114,6 @@ static annal_status write_value(FILE *file, const char *path, annal_slice head, 
         if (!valid)
             copy_text(file, lines);
     }
-    annal__buf_done(&text);
     return status;
 }
 
@@ -139,12 +137,9 @@ annal_status directory_write_file(const char *path, annal_slice head, bool only_
 static annal_status write_file(const char *path, const char *name, bool only_whole, FILE *lines,
                                annal_error *err)
 {
-    struct buf head = {0};
+    SCOPED_BUF head = {0};
     must_json(&head, "{\"file\":?,\"value\":", annal_slice_of(name));
-    annal_status status =
-        directory_write_file(path, annal__buf_slice(&head), only_whole, lines, NULL, err);
-    annal__buf_done(&head);
-    return status;
+    return directory_write_file(path, annal__buf_slice(&head), only_whole, lines, NULL, err);
 }
 
 annal_status directory_each_file(const struct importer *importer, const char *directive,

@@ -342,7 +342,7 @@ static void put_rest(struct writing *writing, const char *until)
 static void put_head_of_damaged(void *arg, const struct walk *walk)
 {
     struct writing *writing = arg;
-    struct buf head = {0};
+    SCOPED_BUF head = {0};
     if (writing->done != walk->document->text.ptr)
         return;
     must_append(&head, writing->done, (size_t)(walk->at - writing->done));
@@ -357,7 +357,6 @@ static void put_head_of_damaged(void *arg, const struct walk *walk)
         fputs("}\n", writing->lines);
         writing->done = walk->at + 1;
     }
-    annal__buf_done(&head);
 }
 
 static void put_item_of_damaged(void *arg, annal_slice path, uint64_t index, annal_slice value)

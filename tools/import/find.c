@@ -78,7 +78,7 @@ static void say_others(struct logs *logs, const char *path)
 static void find_in_directory(struct logs *logs, const char *path, struct place_in_walk at)
 {
     struct dirent **names = NULL;
-    struct buf below = {0};
+    SCOPED_BUF below = {0};
     int count = scandir(path, &names, NULL, alphasort);
     if (count < 0)
         leave_out(logs, path, strerror(errno));
@@ -94,7 +94,6 @@ static void find_in_directory(struct logs *logs, const char *path, struct place_
         free(names[i]);
     }
     free(names);
-    annal__buf_done(&below);
 }
 
 static bool is_one_log(const struct logs *logs, const char *directory)

@@ -130,7 +130,7 @@ static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool 
 static annal_status end_line(struct import_job *job, annal_slice bytes, annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    struct buf own = {0};
+    SCOPED_BUF own = {0};
     if (bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\r')
         bytes.len--;
     if (job->parts == 0 && bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX) {
@@ -146,7 +146,6 @@ static annal_status end_line(struct import_job *job, annal_slice bytes, annal_er
         status = add_line(job, bytes, 0, err);
     if (status >= 0 && own.len > 0)
         status = feed(job, err);
-    annal__buf_done(&own);
     job->number++;
     job->parts = 0;
     return status;
@@ -497,7 +496,7 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         source.session = find_session;
         source.session_arg = job;
     }
-    struct buf session = {0};
+    SCOPED_BUF session = {0};
     annal_import_option *all = must_realloc_array(NULL, given + 4, sizeof *all);
     char *path = realpath(job->path, NULL);
     job->batch_lines =
@@ -525,7 +524,6 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         job->recalls[job->recall_count++] = type;
     if (!take_spare(job, &source))
         status = annal_import_open(importer->sql, &source, &job->import, err);
-    annal__buf_done(&session);
     annal__free(all);
     free(path);
     return status;

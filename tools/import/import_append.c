@@ -385,13 +385,12 @@ static const struct record_kind *find_record_kind(struct import_job *job, annal_
 static void count_record(struct import_job *job, struct import_session *session, annal_slice data)
 {
     struct import_report *report = &job->report;
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice text = {0};
     annal_slice raw = annal__json_member(data, "kind");
     if (raw.len == 0 || raw.ptr[0] != '"' || annal__json_text(raw, &scratch, &text) < 0)
         text = ANNAL_SLICE("null");
     const struct record_kind *kind = find_record_kind(job, text);
-    annal__buf_done(&scratch);
     report->named += kind->is_named;
     if (kind->is_named)
         return;
@@ -450,7 +449,7 @@ bool import_is_unknown(const struct import_report *report)
 
 int import_say_unknown(const struct import_report *report, const char *path, const char *kind)
 {
-    struct buf names = {0};
+    SCOPED_BUF names = {0};
     uint64_t count = report->unknown + report->any;
     if (!import_is_unknown(report))
         return EXIT_DONE;
@@ -472,7 +471,6 @@ int import_say_unknown(const struct import_report *report, const char *path, con
         " record%s of a layout that the importer %s does not know (%.*s): kept as import.record%s",
         path, count, count == 1 ? " is" : "s are", kind, (int)names.len, names.ptr,
         report->own == 0 ? "; nothing else was found in the log" : "");
-    annal__buf_done(&names);
     return report->own == 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
@@ -489,7 +487,7 @@ static void put_unknown(struct buf *data, const struct import_job *job)
 
 annal_status import_note_unknown(struct import_job *job, annal_error *err)
 {
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal_status status = ANNAL_OK;
     if (import_is_unknown(&job->report))
         put_unknown(&data, job);
@@ -504,14 +502,13 @@ annal_status import_note_unknown(struct import_job *job, annal_error *err)
         if (session->unknown > session->own || session->unknown == job->report.unknown)
             status = import_take_event(job, &event, err);
     }
-    annal__buf_done(&data);
     return status;
 }
 
 annal_status import_note_recovered(struct import_job *job, annal_error *err)
 {
     char id[48];
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < job->report.session_count && status >= 0; i++) {
         const struct import_session *session = &job->report.sessions[i];
@@ -529,7 +526,6 @@ annal_status import_note_recovered(struct import_job *job, annal_error *err)
                                           .line = job->number};
         status = import_take_event(job, &event, err);
     }
-    annal__buf_done(&data);
     return status;
 }
 
@@ -607,7 +603,7 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
                               int64_t last_us, annal_error *err)
 {
     char id[DIRECTORY_ID_BYTES];
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     bool known = true;
     annal_status status = ANNAL_OK;
     if (directory_id(event->draft.data, id))
@@ -625,7 +621,6 @@ static annal_status note_move(struct import_job *job, const annal_import_event *
         moved.draft.data = annal__buf_slice(&data);
         status = import_take_event(job, &moved, err);
     }
-    annal__buf_done(&data);
     return status;
 }
 
@@ -635,7 +630,7 @@ static annal_status compare_source(struct import_job *job, struct import_session
                                    annal_error *err)
 {
     char id[SOURCE_ID_BYTES] = "";
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     size_t at = 0, len = 2;
     bool known = true;
     annal_status status = ANNAL_OK;
@@ -646,7 +641,6 @@ static annal_status compare_source(struct import_job *job, struct import_session
                                      &known, err);
     if (!known)
         memcpy(session->new_source, id, sizeof id);
-    annal__buf_done(&data);
     return status;
 }
 
@@ -671,7 +665,7 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
 {
     struct import_job *job = arg;
     struct pending *pending = &job->pending;
-    struct buf shortened = {0};
+    SCOPED_BUF shortened = {0};
     annal_slice data = event->draft.data;
     bool known = false;
     size_t index = 0;
@@ -722,6 +716,5 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
 done:
     if (status < 0)
         annal__error_context(err, "line %" PRIu64, event->line);
-    annal__buf_done(&shortened);
     return status;
 }

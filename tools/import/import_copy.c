@@ -81,7 +81,7 @@ static annal_status note_file(void *arg, const char *path, const char *name, con
 annal_status import_copy_stat(const struct importer *importer, const char *path, const char *form,
                               struct stat *out, annal_error *err)
 {
-    struct buf wal = {0};
+    SCOPED_BUF wal = {0};
     struct stat st;
     if (stat(path, out) < 0)
         return annal__fail_errno(err, "look at '%s'", path);
@@ -93,7 +93,6 @@ annal_status import_copy_stat(const struct importer *importer, const char *path,
     must_printf(&wal, "%s-wal", path);
     if (stat(wal.ptr, &st) == 0 && copies_file_ns(st.st_mtim) > copies_file_ns(out->st_mtim))
         out->st_mtim = st.st_mtim;
-    annal__buf_done(&wal);
     return ANNAL_OK;
 }
 

@@ -80,7 +80,7 @@ static bool variable_of(annal_slice place, char name[64])
 static char *project(void)
 {
     struct stat st;
-    struct buf git = {0};
+    SCOPED_BUF git = {0};
     char *root = getcwd(NULL, 0);
     size_t len = root != NULL ? strlen(root) : 0;
     bool found = false;
@@ -93,7 +93,6 @@ static char *project(void)
         while (len > 0 && root[--len] != '/')
             continue;
     }
-    annal__buf_done(&git);
     return root;
 }
 
@@ -133,7 +132,7 @@ static void add_matches(struct log_places *places, const struct importer *import
 
 static void find_in_home(struct log_places *places, const char *home, bool variables)
 {
-    struct buf pattern = {0};
+    SCOPED_BUF pattern = {0};
     for (const struct importer_text *text = importer_texts; text->kind != NULL; text++) {
         const struct importer importer = {text->kind, annal_slice_of(text->sql)};
         size_t at = 0;
@@ -143,7 +142,6 @@ static void find_in_home(struct log_places *places, const char *home, bool varia
                 add_matches(places, &importer, must_cstr(&pattern));
         }
     }
-    annal__buf_done(&pattern);
 }
 
 void log_places_find(struct log_places *places, bool all_users)

@@ -142,7 +142,7 @@ struct log_sources {
 static void read_source(struct log_sources *sources, annal_slice data,
                         const struct log_place *place)
 {
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice raw = annal__json_member(data, "source_path"), text = {0};
     sources->keyed |= annal__json_member(data, "source_keys").len > 0;
     if (raw.len > 2 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) >= 0) {
@@ -153,7 +153,6 @@ static void read_source(struct log_sources *sources, annal_slice data,
         annal__buf_clear(&sources->path);
         (void)!annal__buf_append_slice(&sources->path, text);
     }
-    annal__buf_done(&scratch);
 }
 
 static struct log_session *find(const struct log_sessions *sessions, annal_slice id)

@@ -59,15 +59,12 @@ static bool is_time(annal_slice text)
 
 static int fail_name(const struct importer *importer, const annal_import_option *option)
 {
-    struct buf names = {0};
+    SCOPED_BUF names = {0};
     size_t at = 0;
     for (annal_slice word; (word = importer_word(importer, "map", &at)).len > 0;)
         must_printf(&names, "%s%.*s", names.len > 0 ? ", " : "", ANNAL_FMT(word));
-    int exit_status =
-        fail_usage("--map %.*s=%.*s: --map of %s names one of %.*s", ANNAL_FMT(option->name),
-                   ANNAL_FMT(option->value), importer->kind, (int)names.len, names.ptr);
-    annal__buf_done(&names);
-    return exit_status;
+    return fail_usage("--map %.*s=%.*s: --map of %s names one of %.*s", ANNAL_FMT(option->name),
+                      ANNAL_FMT(option->value), importer->kind, (int)names.len, names.ptr);
 }
 
 static int check(const struct importer *importer, const annal_import_option *option)

@@ -39,12 +39,10 @@ bool runs_is_importer(const struct importer *importer)
 
 bool run_is_here(const char *path)
 {
-    struct buf manifest = {0};
+    SCOPED_BUF manifest = {0};
     struct stat info;
     must_printf(&manifest, "%s/run.json", path);
-    bool here = stat(manifest.ptr, &info) == 0 && S_ISREG(info.st_mode);
-    annal__buf_done(&manifest);
-    return here;
+    return stat(manifest.ptr, &info) == 0 && S_ISREG(info.st_mode);
 }
 
 /* ---- Lines ---- */
@@ -73,7 +71,7 @@ static void run_head(const struct run *run, const struct stat *info, const char 
  */
 static annal_status write_run(const struct run *run, const struct stat *info, annal_error *err)
 {
-    struct buf manifest = {0}, artifacts = {0}, head = {0};
+    SCOPED_BUF manifest = {0}, artifacts = {0}, head = {0};
     struct stat there;
     bool has_manifest = false;
     annal_status status = ANNAL_OK;
@@ -85,9 +83,6 @@ static annal_status write_run(const struct run *run, const struct stat *info, an
                                       run->lines, &has_manifest, err);
     if (status >= 0 && !has_manifest)
         fprintf(run->lines, "%.*snull}\n", (int)head.len, head.ptr);
-    annal__buf_done(&manifest);
-    annal__buf_done(&artifacts);
-    annal__buf_done(&head);
     return status;
 }
 
@@ -106,12 +101,10 @@ static void branch_head(const char *path, struct timespec changed, struct buf *o
 static annal_status write_branch(const struct run *run, const char *path, struct timespec changed,
                                  annal_error *err)
 {
-    struct buf head = {0};
+    SCOPED_BUF head = {0};
     branch_head(path, changed, &head);
-    annal_status status =
-        directory_write_file(path, annal__buf_slice(&head), run->only_whole, run->lines, NULL, err);
-    annal__buf_done(&head);
-    return status;
+    return directory_write_file(path, annal__buf_slice(&head), run->only_whole, run->lines, NULL,
+                                err);
 }
 
 /* ---- A run ---- */

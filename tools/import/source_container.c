@@ -188,7 +188,7 @@ static size_t piece_of_text(const char *bytes, size_t len)
 
 static annal_status write_text(int fd, const char *path, FILE *lines, annal_error *err)
 {
-    struct buf line = {0}, text = {0};
+    SCOPED_BUF line = {0}, text = {0};
     uint64_t part = 0;
     ssize_t got = 1;
     annal_status status = ANNAL_OK;
@@ -207,8 +207,6 @@ static annal_status write_text(int fd, const char *path, FILE *lines, annal_erro
         }
         annal__buf_consume(&text, len);
     }
-    annal__buf_done(&line);
-    annal__buf_done(&text);
     return status;
 }
 

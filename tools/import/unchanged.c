@@ -72,11 +72,9 @@ static bool hash_ends(int fd, off_t size, uint64_t *out_hash)
 static bool has_wal(const char *path)
 {
     struct stat file;
-    struct buf wal = {0};
-    bool there = annal__buf_printf(&wal, "%s-wal", path) < 0 ||
-                 (stat(wal.ptr, &file) == 0 && file.st_size > 0);
-    annal__buf_done(&wal);
-    return there;
+    SCOPED_BUF wal = {0};
+    return annal__buf_printf(&wal, "%s-wal", path) < 0 ||
+           (stat(wal.ptr, &file) == 0 && file.st_size > 0);
 }
 
 static int64_t nanoseconds(struct timespec time)
@@ -259,7 +257,7 @@ struct unchanged *unchanged_open(annal_store *store)
 
 static struct noted *find_line(struct unchanged *unchanged, const struct log_mark *mark)
 {
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     if (unchanged == NULL || mark->path == NULL)
         return NULL;
     if (!unchanged->is_read)
@@ -271,7 +269,6 @@ static struct noted *find_line(struct unchanged *unchanged, const struct log_mar
         bsearch(&wanted, unchanged->noted, unchanged->count, sizeof *found, by_key);
     if (found != NULL && !text_is(annal__json_member(found->line, "path"), mark->path, &scratch))
         found = NULL;
-    annal__buf_done(&scratch);
     return found;
 }
 
@@ -284,7 +281,7 @@ static bool has_session(annal_store *store, annal_slice raw, struct import_sessi
     struct json_walk walk;
     annal_slice id, file, seq, text;
     annal_session_info info;
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     bool has = annal__json_walk_array(&walk, raw) && annal__json_walk_item(&walk, &id) &&
                annal__json_walk_item(&walk, &file) && annal__json_walk_item(&walk, &seq) &&
                annal__json_text(id, &scratch, &text) >= 0 && text.len < sizeof out->id &&
@@ -294,7 +291,6 @@ static bool has_session(annal_store *store, annal_slice raw, struct import_sessi
         snprintf(out->id, sizeof out->id, "%.*s", ANNAL_FMT(text));
         has = text_is(file, info.file, &scratch);
     }
-    annal__buf_done(&scratch);
     return has;
 }
 
@@ -315,7 +311,7 @@ static bool read_sessions(annal_store *store, annal_slice line, struct import_re
 
 static bool read_importer(annal_slice line, struct importer *out)
 {
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice kind;
     char name[64];
     bool found = annal__json_text(annal__json_member(line, "kind"), &scratch, &kind) >= 0 &&
@@ -324,7 +320,6 @@ static bool read_importer(annal_slice line, struct importer *out)
         snprintf(name, sizeof name, "%.*s", ANNAL_FMT(kind));
         found = importer_find(name, out);
     }
-    annal__buf_done(&scratch);
     return found;
 }
 
@@ -411,7 +406,7 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_report *report)
 {
     struct log_mark now = {0};
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     if (unchanged == NULL || mark->path == NULL || report->damaged || report->unfinished > 0 ||
         import_is_unknown(report) || report->session_count > SESSIONS_MAX ||
         container_number(report->container) > CONTAINER_LAST)
@@ -427,7 +422,6 @@ void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
         if (unchanged->fresh.len >= FRESH_BYTES)
             unchanged_write(unchanged);
     }
-    annal__buf_done(&line);
     unchanged_mark_done(&now);
 }
 

@@ -64,7 +64,7 @@ static void print_word(FILE *unit, const char *word, const char *doubled)
  * out, because a unit cannot contain it. */
 static void print_variable(void *unit, const char *name, const char *value)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     must_printf(&text, "%s=%s", name, value);
     if (strchr(value, '\n') == NULL) {
         fputs("Environment=", unit);
@@ -72,7 +72,6 @@ static void print_variable(void *unit, const char *name, const char *value)
         print_word(unit, text.ptr, "%");
         fputc('\n', unit);
     }
-    annal__buf_done(&text);
 }
 
 static bool write_unit(const char *path, const char *program, const char *store)
@@ -124,7 +123,7 @@ static bool systemctl(const char *const words[])
 
 int watch_unit_install(const char *store)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     char program[PATH_MAX], place[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
     int exit_status = find_unit(&path);
@@ -146,13 +145,12 @@ int watch_unit_install(const char *store)
     if (exit_status == EXIT_DONE)
         printf("annal watch runs now and after each login, for the store %s (%s)\n", place,
                path.ptr);
-    annal__buf_done(&path);
     return exit_status;
 }
 
 int watch_unit_uninstall(void)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     int exit_status = find_unit(&path);
     if (exit_status == EXIT_DONE && access(path.ptr, F_OK) != 0)
         exit_status = fail_refused("watch: the unit '%s' does not exist", path.ptr);
@@ -165,6 +163,5 @@ int watch_unit_uninstall(void)
         (void)systemctl((const char *[]){"daemon-reload", NULL});
         printf("annal watch no longer runs after a login; the store stays\n");
     }
-    annal__buf_done(&path);
     return exit_status;
 }

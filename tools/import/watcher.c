@@ -15,11 +15,10 @@
 
 static int open_lock(const char *store, int flags)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     int fd = -1;
     if (annal__buf_printf(&path, "%s/locks/watch", store) >= 0 && annal__buf_cstr(&path) != NULL)
         fd = open(path.ptr, flags | O_CLOEXEC | O_NOFOLLOW, 0660);
-    annal__buf_done(&path);
     return fd;
 }
 

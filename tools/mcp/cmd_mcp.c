@@ -91,7 +91,7 @@ static int ask_cancelled(void *arg)
 /* Answer the message, or a line that is too long. Returns false if the client has gone. */
 static bool answer(struct stdio *stdio, bool is_too_long)
 {
-    struct buf out = {0};
+    SCOPED_BUF out = {0};
     annal_slice message = annal__buf_slice(&stdio->message);
     bool good = true;
     if (is_too_long || (annal__json_trim(message).len > 0 && !is_cancelled(stdio)))
@@ -100,7 +100,6 @@ static bool answer(struct stdio *stdio, bool is_too_long)
         annal__buf_printf(&out, "\n");
         good = annal__io_write_fd(STDOUT_FILENO, annal__buf_slice(&out));
     }
-    annal__buf_done(&out);
     return good;
 }
 

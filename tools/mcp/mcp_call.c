@@ -250,16 +250,14 @@ enum { FILTERS = 8 };
 static annal_status list_sessions(struct mcp *mcp, const annal_value params[FILTERS + 2],
                                   annal_lag *out_lag, annal_row_fn fn, void *arg, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status = annal__buf_printf(&sql, list_sql, session_marks(mcp->index));
-    status = status < 0 ? annal__fail(err, status, "list the sessions: out of memory")
-                        : annal_index_sql(mcp->index, annal__buf_slice(&sql),
-                                          &(annal_sql_options){.params = params,
-                                                               .param_count = FILTERS + 2,
-                                                               .out_lag = out_lag},
-                                          fn, arg, err);
-    annal__buf_done(&sql);
-    return status;
+    return status < 0 ? annal__fail(err, status, "list the sessions: out of memory")
+                      : annal_index_sql(mcp->index, annal__buf_slice(&sql),
+                                        &(annal_sql_options){.params = params,
+                                                             .param_count = FILTERS + 2,
+                                                             .out_lag = out_lag},
+                                        fn, arg, err);
 }
 
 static void read_filters(struct mcp_call *call, annal_value params[FILTERS], const char *title,
@@ -495,7 +493,7 @@ static annal_status call_search(struct mcp_call *call)
 {
     annal_slice words[WORDS_MAX], *sessions = NULL;
     struct time_range range = {0};
-    struct buf ids = {0};
+    SCOPED_BUF ids = {0};
     size_t searched = 0;
     annal_lag lag = {0};
     const char *query = argument(call, "query");
@@ -525,7 +523,6 @@ static annal_status call_search(struct mcp_call *call)
         status = found.failed ? ANNAL_ERR_NOMEM : put_found(call, &found, searched, &lag);
     annal__free(sessions);
     annal__buf_done(&found.json);
-    annal__buf_done(&ids);
     return status;
 }
 
@@ -561,7 +558,7 @@ static const struct verb {
 static annal_status call_verb(struct mcp_call *call, const struct verb *verb)
 {
     const char *words[CHILD_WORDS_MAX] = {0};
-    struct buf room = {0}, out = {.limit = OUTPUT_BYTES};
+    SCOPED_BUF room = {0}, out = {.limit = OUTPUT_BYTES};
     size_t count = 0, offset = number_of(call, "offset", 0);
     annal_status status = annal__buf_reserve(&room, call->arguments.len + 1000);
     for (size_t i = 0; status >= 0 && i < 10 && verb->words[i] != NULL; i++) {
@@ -604,8 +601,6 @@ static annal_status call_verb(struct mcp_call *call, const struct verb *verb)
             annal__buf_printf(call->text, "%s\n", call->err.message);
         status = ANNAL_OK;
     }
-    annal__buf_done(&room);
-    annal__buf_done(&out);
     return status;
 }
 

@@ -176,8 +176,8 @@ static int write_file(const char *path, annal_slice text)
 
 static int add_server(const struct client *client, char *path, annal_slice entry)
 {
-    struct buf old = {0};
-    struct buf text = {0};
+    SCOPED_BUF old = {0};
+    SCOPED_BUF text = {0};
     int exit_status = 0;
     const char *why = NULL;
     bool is_there = access(path, F_OK) == 0;
@@ -202,15 +202,13 @@ static int add_server(const struct client *client, char *path, annal_slice entry
     if (exit_status == 0)
         say("mcp install: wrote %s%s; restart the client", path,
             is_there ? ", and kept the old file as the same name with " BACKUP : "");
-    annal__buf_done(&old);
-    annal__buf_done(&text);
     return exit_status;
 }
 
 int mcp_install(const struct args *args)
 {
     const struct client *client = find_client(args_get(args, "CLIENT"));
-    struct buf entry = {0};
+    SCOPED_BUF entry = {0};
     int exit_status = 0;
     char *path = find_file(client);
     put_entry(client, args, &entry);
@@ -227,7 +225,6 @@ int mcp_install(const struct args *args)
             out_slice(annal__buf_slice(&entry));
         exit_status = out_finish(0);
     }
-    annal__buf_done(&entry);
     annal__free(path);
     return exit_status;
 }

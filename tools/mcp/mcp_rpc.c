@@ -150,7 +150,7 @@ annal_slice mcp_rpc_cancelled(annal_slice message)
 static bool header_is(const char *header, annal_slice raw)
 {
     static const char begin[] = "=?base64?", end[] = "?=";
-    struct buf text = {0}, given = {0};
+    SCOPED_BUF text = {0}, given = {0};
     bool half = false;
     if (header == NULL || !is_string(raw))
         return false;
@@ -163,10 +163,7 @@ static bool header_is(const char *header, annal_slice raw)
         same = annal__base64_check(plain) && annal__base64_take(&given, plain) >= 0;
         plain = annal__buf_slice(&given);
     }
-    same = same && annal__slice_same(annal__buf_slice(&text), plain);
-    annal__buf_done(&text);
-    annal__buf_done(&given);
-    return same;
+    return same && annal__slice_same(annal__buf_slice(&text), plain);
 }
 
 /* Check _meta and the headers of a request of 2026-07-28 or later. Returns whether to serve it. */
@@ -257,7 +254,7 @@ static void tools_call(struct message *message)
 {
     annal_slice name = mcp_text_member(message->params, "name");
     annal_slice arguments = mcp_text_member(message->params, "arguments");
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     bool failed = false;
     if (!is_string(name) || (arguments.len > 0 && !is_object(arguments))) {
         put_error(message, 200, INVALID_PARAMS,
@@ -273,7 +270,6 @@ static void tools_call(struct message *message)
         annal__buf_printf(message->out, "}],\"isError\":%s", failed ? "true" : "false");
         end_result(message, -1);
     }
-    annal__buf_done(&text);
 }
 
 static void put_failure(struct message *message, const annal_error *err)
@@ -330,7 +326,7 @@ static void resources_templates(struct message *message)
 static void resources_read(struct message *message)
 {
     annal_slice uri = mcp_text_member(message->params, "uri");
-    struct buf text = {0}, data = {0};
+    SCOPED_BUF text = {0}, data = {0};
     struct mcp_call call = {.mcp = message->mcp, .text = &text, .max_bytes = RESOURCE_BYTES};
     struct mcp_handle handle;
     bool good = is_string(uri) && !annal__json_is_escaped(uri) &&
@@ -360,8 +356,6 @@ static void resources_read(struct message *message)
         annal__buf_printf(message->out, "}]");
         end_result(message, 0);
     }
-    annal__buf_done(&text);
-    annal__buf_done(&data);
     annal__buf_done(&call.strings);
 }
 

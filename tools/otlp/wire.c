@@ -325,7 +325,7 @@ annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, vo
 {
     const struct message *message = signal == OTLP_TRACES ? &resource_spans : &resource_logs;
     struct wire fields = wire_of(wire);
-    struct buf json = {0};
+    SCOPED_BUF json = {0};
     annal_status status;
     while ((status = next_field(&fields)) == ANNAL_OK) {
         if (fields.number != 1 || fields.type != WIRE_LENGTH)
@@ -337,7 +337,6 @@ annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, vo
         if (status < 0)
             break;
     }
-    annal__buf_done(&json);
     if (status == ANNAL_ERR_INVALID)
         annal__fail(err, status, "the body is not an OTLP export request in protobuf");
     else if (status < 0)

@@ -168,7 +168,7 @@ static int ask(const struct plot *plot, const char *sql, int columns, annal_slic
                annal_row_fn fn, void *arg)
 {
     annal_error err = {0};
-    struct buf empty = {0};
+    SCOPED_BUF empty = {0};
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES], last[ANNAL_TIME_BYTES];
     char zone[HUMAN_ZONE_BYTES];
     struct time_range range = plot->range;
@@ -194,7 +194,6 @@ static int ask(const struct plot *plot, const char *sql, int columns, annal_slic
         .params = params, .param_count = PARAMS, .as_indexed = true, .damages = true};
     annal_status status =
         annal__view_select(plot->index, annal_slice_of(sql), &options, functions, fn, arg, &err);
-    annal__buf_done(&empty);
     return status < 0 ? fail_error(&err) : EXIT_DONE;
 }
 
@@ -217,19 +216,18 @@ static int keep_text(void *arg, const annal_row *row)
 static int ask_twice(const struct plot *plot, const char *sql, int columns, annal_row_fn fn,
                      void *arg)
 {
-    struct buf axis = {0};
+    SCOPED_BUF axis = {0};
     int exit_status =
         ask(plot, plot->list.count == 0 ? annal__sql_plot_store_axis : annal__sql_plot_session_axis,
             columns, (annal_slice){0}, keep_text, &axis);
     if (exit_status == EXIT_DONE)
         exit_status = ask(plot, sql, columns, annal__buf_slice(&axis), fn, arg);
-    annal__buf_done(&axis);
     return exit_status;
 }
 
 static int draw(const struct plot *plot)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     struct target target = {.saved_stdout = -1};
     struct picture picture = {.columns = plot->svg != NULL ? 0 : plot->columns};
     bool file = plot->svg != NULL && strcmp(plot->svg, "-") != 0, store = plot->list.count == 0;
@@ -242,7 +240,6 @@ static int draw(const struct plot *plot)
         out_slice(annal__buf_slice(&text));
         exit_status = target_end(&target, true);
     }
-    annal__buf_done(&text);
     return exit_status;
 }
 

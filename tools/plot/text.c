@@ -31,15 +31,13 @@ static const char *plain(struct buf *out, annal_slice text)
 
 int text_width(annal_slice text)
 {
-    struct buf shown = {0};
-    int width = width_of_text(plain(&shown, text));
-    annal__buf_done(&shown);
-    return width;
+    SCOPED_BUF shown = {0};
+    return width_of_text(plain(&shown, text));
 }
 
 void text_fit(struct buf *out, annal_slice text, int width, bool right)
 {
-    struct buf shown = {0};
+    SCOPED_BUF shown = {0};
     const char *at = plain(&shown, text);
     int own = width_of_text(at);
     if (own > width && width > 0) {
@@ -51,7 +49,6 @@ void text_fit(struct buf *out, annal_slice text, int width, bool right)
         must_append_text(out, at);
         text_repeat(out, " ", right ? 0 : width - own);
     }
-    annal__buf_done(&shown);
 }
 
 /* ---- Numbers ---- */

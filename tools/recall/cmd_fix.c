@@ -131,7 +131,7 @@ static annal_status find_tasks(struct fix *fix, annal_error *err)
 static void print_steps(annal_slice steps)
 {
     struct json_walk walk;
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_slice step;
     uint64_t count = 0;
     bool more = annal__json_walk_array(&walk, steps);
@@ -152,7 +152,6 @@ static void print_steps(annal_slice steps)
     }
     if (count > STEPS_SHOWN)
         printf("    and %" PRIu64 " more calls\n", count - STEPS_SHOWN);
-    annal__buf_done(&text);
 }
 
 static void print_object(const annal_row *row)
@@ -196,7 +195,7 @@ static int print_row(void *arg, const annal_row *row)
 
 static annal_status answer(struct fix *fix, const char *sql, annal_error *err)
 {
-    struct buf found = {0};
+    SCOPED_BUF found = {0};
     char bounds[2][ANNAL_TIME_BYTES];
     struct time_range range;
     bool is_fix = sql == annal__sql_recall_fix;
@@ -215,7 +214,6 @@ static annal_status answer(struct fix *fix, const char *sql, annal_error *err)
         &(annal_sql_options){
             .params = params, .param_count = 4, .as_indexed = true, .limits = limits_usual},
         print_row, fix, err);
-    annal__buf_done(&found);
     return status;
 }
 

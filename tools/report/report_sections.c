@@ -250,7 +250,7 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
  * times and names as text. */
 static void keep(struct report_row *row, int i, const annal_value *value, enum cell cell)
 {
-    struct buf shown = {0};
+    SCOPED_BUF shown = {0};
     bool is_number = value->kind == ANNAL_VALUE_INTEGER || value->kind == ANNAL_VALUE_REAL;
     show(&shown, cell, value);
     row->shown[i] = must_strndup(shown.len > 0 ? shown.ptr : "", shown.len);
@@ -264,7 +264,6 @@ static void keep(struct report_row *row, int i, const annal_value *value, enum c
     }
     row->values[i] =
         is_number || value->kind == ANNAL_VALUE_NULL ? *value : text_value((annal_slice){0});
-    annal__buf_done(&shown);
 }
 
 static int add_row(void *arg, const annal_row *from)
@@ -341,7 +340,7 @@ int report_fill(struct report_section *section, annal_index *index,
                 const struct report_scope *scope)
 {
     annal_error err = {0};
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     const annal_value params[] = {text_or_null(scope->sessions),
                                   text_or_null(scope->since),
                                   text_or_null(scope->until),
@@ -353,7 +352,6 @@ int report_fill(struct report_section *section, annal_index *index,
     must_status(report_sql(section, index, &sql));
     annal_status status =
         annal_index_sql(index, annal__buf_slice(&sql), &options, add_row, section, &err);
-    annal__buf_done(&sql);
     for (int i = 0; status == ANNAL_OK && section->count == 2 && i < report_columns(section); i++)
         if (section->columns[i].differs)
             show_difference(section, i);

@@ -101,7 +101,7 @@ static double put_section(struct buf *out, const struct report_section *section,
 
 void report_svg(const struct report_section *sections, size_t count, annal_slice title)
 {
-    struct buf out = {0};
+    SCOPED_BUF out = {0};
     int width = 0, rows = 1;
     for (size_t i = 0; i < count; i++) {
         struct layout layout = lay_out(&sections[i]);
@@ -114,5 +114,4 @@ void report_svg(const struct report_section *sections, size_t count, annal_slice
         y = put_section(&out, &sections[i], y);
     svg_end(&out);
     out_slice(annal__buf_slice(&out));
-    annal__buf_done(&out);
 }

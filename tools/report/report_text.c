@@ -76,7 +76,7 @@ static int print_table(const struct report_section *section, enum out_format for
 
 void report_markdown(const struct report_section *section)
 {
-    struct buf cell = {0};
+    SCOPED_BUF cell = {0};
     int count = report_columns(section);
     printf("## %s\n\n", section->title);
     if (section->count == 0) {
@@ -106,7 +106,6 @@ void report_markdown(const struct report_section *section)
         fputs("|\n", stdout);
     }
     fputc('\n', stdout);
-    annal__buf_done(&cell);
 }
 
 /* ---- The report ---- */

@@ -110,7 +110,7 @@ static void ask_in_zone(struct serve *serve, struct request *request, annal_slic
     const char *bounds[] = {http_query(request, "since"), http_query(request, "until")};
     const int64_t times_us[] = {range->since_us, range->until_us};
     char time[ANNAL_TIME_BYTES];
-    struct buf body = {0};
+    SCOPED_BUF body = {0};
     annal_status status =
         annal__buf_printf(&body, "{\"limit\":%u,\"params\":[null", (unsigned)ZONED_ROWS_MAX);
     for (int i = 0; status >= 0 && i < 2; i++) {
@@ -127,7 +127,6 @@ static void ask_in_zone(struct serve *serve, struct request *request, annal_slic
         question_ask(serve, request, annal__buf_slice(&body), ZONED_MS);
     else
         answer_no_memory(request);
-    annal__buf_done(&body);
 }
 
 void ask_usage(struct serve *serve, struct request *request)
@@ -142,7 +141,7 @@ void ask_usage(struct serve *serve, struct request *request)
     if (!answer_choice(request, "by", choices, &choice) || !answer_range(request, &range))
         return;
     const struct grouping *by = &groupings[choice];
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     const annal_value params[] = {{.kind = ANNAL_VALUE_NULL},
                                   time_or_null(range.since_us, since),
                                   time_or_null(range.until_us, until),
@@ -158,7 +157,6 @@ void ask_usage(struct serve *serve, struct request *request)
                     rows_json_ask(serve->index, sql.ptr, params, by->panels == NULL ? 4 : 6,
                                   &request->answer, &err),
                     &err);
-    annal__buf_done(&sql);
 }
 
 /* ---- Search ---- */
@@ -361,7 +359,7 @@ static annal_status put_section(struct serve *serve, const struct report_section
                                 annal_slice ids, struct buf *out, annal_error *err)
 {
     struct section_rows of = {.rows.out = out, .section = section};
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     const annal_value params[] = {text_value(ids),
                                   {.kind = ANNAL_VALUE_NULL},
                                   {.kind = ANNAL_VALUE_NULL},
@@ -380,14 +378,13 @@ static annal_status put_section(struct serve *serve, const struct report_section
                                  err);
     if (status >= 0)
         status = rows_json_end(&of.rows);
-    annal__buf_done(&sql);
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
 void ask_diff(struct serve *serve, struct request *request)
 {
     annal_error err = {0};
-    struct buf ids = {0};
+    SCOPED_BUF ids = {0};
     annal_session_info info;
     const char *names[] = {http_query(request, "a"), http_query(request, "b")};
     annal_status status = ANNAL_OK;
@@ -403,6 +400,5 @@ void ask_diff(struct serve *serve, struct request *request)
         status = put_section(serve, section, annal__buf_slice(&ids), &request->answer, &err);
     if (status >= 0)
         status = annal__buf_append(&request->answer, "}", 1);
-    annal__buf_done(&ids);
     answer_json(request, status, &err);
 }

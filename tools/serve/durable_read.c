@@ -423,7 +423,7 @@ static bool look(struct live *live, bool *out_closed, uint64_t *out_tail)
 static annal_status fill_live(void *arg, struct buf *out)
 {
     struct live *live = arg;
-    struct buf bytes = {0};
+    SCOPED_BUF bytes = {0};
     annal_error err = {0};
     bool closed = false;
     uint64_t tail = 0, next = 0;
@@ -445,7 +445,6 @@ static annal_status fill_live(void *arg, struct buf *out)
     if (out->len > 0)
         live->beat_us = now_us + BEAT_US;
     live->begun = true;
-    annal__buf_done(&bytes);
     if (status < 0)
         return status;
     return ended ? ANNAL_END : whole ? PRODUCE_WAIT : ANNAL_OK;

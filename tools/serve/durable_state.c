@@ -142,7 +142,7 @@ static bool is_printable(annal_slice text)
  * control characters. */
 static void copy_text(annal_slice data, const char *path, char *out, size_t bytes)
 {
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice text = {0}, raw = annal__json_member(data, path);
     out[0] = '\0';
     if (raw.len > 1 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) >= 0 &&
@@ -150,7 +150,6 @@ static void copy_text(annal_slice data, const char *path, char *out, size_t byte
         memcpy(out, text.ptr, text.len);
         out[text.len] = '\0';
     }
-    annal__buf_done(&scratch);
 }
 
 static uint64_t number_of(annal_slice data, const char *path, uint64_t missing)

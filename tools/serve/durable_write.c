@@ -222,12 +222,11 @@ static void add_json(struct change *change, bool may_be_empty)
 /* Add bytes as a text, if they are one, so that they can be read and searched in the session. */
 static void add_bytes(struct change *change, annal_slice bytes, struct buf *out)
 {
-    struct buf coded = {0};
+    SCOPED_BUF coded = {0};
     bool text = annal__json_is_utf8(bytes);
     bool good = (text || annal__base64_put(&coded, bytes) >= 0) &&
                 annal__json_put(out, text ? ",\"text\":?" : ",\"base64\":?",
                                 text ? bytes : annal__buf_slice(&coded)) >= 0;
-    annal__buf_done(&coded);
     add_members(change, DURABLE_BYTES, out, good);
 }
 

@@ -45,7 +45,7 @@ static void fill(void *arg)
 {
     struct production *production = arg;
     struct flow *flow = production->flow;
-    struct buf out = {0};
+    SCOPED_BUF out = {0};
     annal_status status = ANNAL_END;
     /* a client that has not received the earlier bytes asks for more after it received them */
     if (!http_flow_is_gone(flow))
@@ -69,7 +69,6 @@ static void fill(void *arg)
     } else {
         end(production, annal__buf_slice(&out), status < 0);
     }
-    annal__buf_done(&out);
 }
 
 static bool submit(struct production *production)

@@ -408,7 +408,7 @@ bool routes_run(void *arg, struct request *request)
 void routes_done(void *arg, const struct request *request, uint64_t bytes)
 {
     const struct serve *serve = arg;
-    struct buf line = {.limit = 65536};
+    SCOPED_BUF line = {.limit = 65536};
     char time[ANNAL_TIME_BYTES];
     if (serve->log_fd < 0)
         return;
@@ -422,5 +422,4 @@ void routes_done(void *arg, const struct request *request, uint64_t bytes)
                           (double)(annal__clock_monotonic_us() - request->begun_us) / 1000, bytes,
                           request->token) >= 0)
         (void)!write(serve->log_fd, line.ptr, line.len);
-    annal__buf_done(&line);
 }

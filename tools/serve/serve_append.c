@@ -109,7 +109,7 @@ void serve_append_events(struct serve *serve, struct request *request)
 void serve_append_fork(struct serve *serve, struct request *request)
 {
     annal_slice body = annal__buf_slice(&request->body), child = {0};
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_error err = {0};
     annal_session_info info;
     uint64_t at = ANNAL_FORK_LAST;
@@ -135,5 +135,4 @@ void serve_append_fork(struct serve *serve, struct request *request)
         answer_json(request, status, NULL);
         request->status = 201;
     }
-    annal__buf_done(&text);
 }

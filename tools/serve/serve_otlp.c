@@ -392,7 +392,7 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
                               annal_error *err)
 {
     const char *encoding = http_header(request, "Content-Encoding");
-    struct buf plain = {.limit = BODY_BYTES_MAX};
+    SCOPED_BUF plain = {.limit = BODY_BYTES_MAX};
     annal_slice body = annal__buf_slice(&request->body);
     annal_status status = ANNAL_OK;
     if (encoding != NULL && strcasecmp(encoding, "gzip") == 0) {
@@ -407,7 +407,6 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
                       : each_json(taking, body, rounds[i], err);
     if (status < 0 && taking->why.status == status)
         *err = taking->why;
-    annal__buf_done(&plain);
     return status;
 }
 

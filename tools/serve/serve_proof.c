@@ -38,13 +38,12 @@ static int note_part(void *arg, const annal_lineage_part *part)
 static annal_status read_line(struct serve *serve, const struct proof *proof, struct buf *line,
                               annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = annal__buf_printf(&path, "%s/events/%s.jsonl",
                                             annal_store_path(serve->store), proof->journal);
     if (status >= 0)
         status = annal__buf_reserve(line, (size_t)proof->event.length);
     if (status < 0 || annal__buf_cstr(&path) == NULL) {
-        annal__buf_done(&path);
         return annal__fail(err, ANNAL_ERR_NOMEM, "read an event of session '%s': out of memory",
                            proof->journal);
     }
@@ -57,7 +56,6 @@ static annal_status read_line(struct serve *serve, const struct proof *proof, st
         line->len = (size_t)len;
     if (fd >= 0)
         close(fd);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -105,7 +103,7 @@ void serve_proof_get(struct serve *serve, struct request *request)
     char number[24];
     annal_error err = {0};
     struct proof proof = {0};
-    struct buf line = {.limit = LINE_BYTES_MAX + 1};
+    SCOPED_BUF line = {.limit = LINE_BYTES_MAX + 1};
     annal_cursor *cursor = NULL;
     snprintf(number, sizeof number, "%.*s", ANNAL_FMT(request->item));
     if (request->item.len >= sizeof number || !fields_parse_number(number, &proof.seq) ||
@@ -128,6 +126,5 @@ void serve_proof_get(struct serve *serve, struct request *request)
         status = put_proof(request, &proof, &line);
     if (cursor != NULL)
         annal_cursor_close(cursor);
-    annal__buf_done(&line);
     answer_json(request, status, &err);
 }

@@ -75,7 +75,7 @@ static annal_status put_select(const struct tables *tables, annal_slice name, st
 /* Print the rows of a table. Its name is an identifier of a pack, without quotation marks. */
 static annal_status put_rows(struct tables *tables, annal_slice name)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     struct rows_json rows = {.out = tables->out};
     const annal_sql_options options = {.columns = rows_json_columns};
     annal_status status =
@@ -94,7 +94,6 @@ static annal_status put_rows(struct tables *tables, annal_slice name)
                                  &rows, tables->err);
     if (status >= 0)
         status = rows_json_end(&rows);
-    annal__buf_done(&sql);
     return status < 0 ? status
                       : annal__buf_printf(tables->out, ",\"total\":%" PRId64 "}", tables->total);
 }

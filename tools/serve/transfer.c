@@ -53,7 +53,7 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
                                 char etag[SHA256_TEXT_BYTES], annal_error *err)
 {
     char place[PATH_MAX], path[PATH_MAX + 16], session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    struct buf ignored = {.limit = 4096};
+    SCOPED_BUF ignored = {.limit = 4096};
     snprintf(session, sizeof session, "%.*s", ANNAL_FMT(request->id));
     if (!temporary_directory("serve", place))
         return annal__fail_errno(err, "cannot create a temporary directory for a bundle");
@@ -65,7 +65,6 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
     if (status >= 0)
         status = open_bundle(path, request, etag, err);
     temporary_directory_remove(place); /* an export that was killed left a file of another name */
-    annal__buf_done(&ignored);
     return status;
 }
 
@@ -279,7 +278,7 @@ void transfer_put(struct serve *serve, struct request *request)
     const char *name = http_query(request, "upload");
     uint64_t from, total;
     struct stat info = {0};
-    struct buf report = {.limit = REPORT_MAX};
+    SCOPED_BUF report = {.limit = REPORT_MAX};
     annal_error err = {0};
     if (!read_part(request, &from, &total))
         return;
@@ -298,7 +297,6 @@ void transfer_put(struct serve *serve, struct request *request)
     else
         hide_paths(serve, path, err.message);
     remove_old(serve, name);
-    annal__buf_done(&report);
     answer_json(request, status, &err);
 }
 

@@ -215,7 +215,7 @@ static void look_for_absent(struct inspection *inspection, const struct referenc
 static annal_status prove_artifact(struct inspection *inspection, const struct reference *same,
                                    size_t count)
 {
-    struct buf content = {0};
+    SCOPED_BUF content = {0};
     annal_status status = inspection->shipping->options.kind->source->fetch(
         inspection->target, same->sha256, &content, &inspection->err);
     if (status == ANNAL_ERR_NOTFOUND) {
@@ -229,7 +229,6 @@ static annal_status prove_artifact(struct inspection *inspection, const struct r
             say("session '%s': artifact %s has different content at the target", same->session,
                 same->sha256);
     }
-    annal__buf_done(&content);
     return status;
 }
 

@@ -71,11 +71,9 @@ static void store_name(const char *store, struct buf *out)
 static annal_status open_files(struct ship_target *lake, const struct ship_where *where,
                                annal_error *err)
 {
-    struct buf name = {0};
+    SCOPED_BUF name = {0};
     store_name(where->store, &name);
-    annal_status status = lake->kind->open(where, name.ptr, lake->to_write, &lake->files, err);
-    annal__buf_done(&name);
-    return status;
+    return lake->kind->open(where, name.ptr, lake->to_write, &lake->files, err);
 }
 
 static annal_status lake_open(const struct lake_files_kind *kind, const struct ship_where *where,

@@ -163,11 +163,10 @@ static annal_status take(struct ship_target *lake, struct buf *text, annal_error
 
 annal_status lake_checkpoint_read(struct ship_target *lake, annal_error *err)
 {
-    struct buf text = {.limit = CHECKPOINT_BYTES};
+    SCOPED_BUF text = {.limit = CHECKPOINT_BYTES};
     annal_status status = lake_read_text(lake, file_name, &text, err);
     if (status >= 0)
         status = take(lake, &text, err);
-    annal__buf_done(&text);
     if (status != ANNAL_ERR_NOTFOUND && status != ANNAL_ERR_CORRUPT && status != ANNAL_ERR_LIMIT)
         return status;
     lake_forget(lake);

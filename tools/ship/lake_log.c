@@ -296,7 +296,7 @@ annal_status lake_read_text(struct ship_target *lake, const char *name, struct b
 annal_status lake_read_next(struct ship_target *lake, annal_error *err)
 {
     char name[NAME_BYTES];
-    struct buf text = {.limit = MANIFEST_BYTES};
+    SCOPED_BUF text = {.limit = MANIFEST_BYTES};
     if (lake->number >= NUMBER_MAX)
         return ANNAL_ERR_NOTFOUND;
     log_name(name, lake->number + 1);
@@ -305,7 +305,6 @@ annal_status lake_read_next(struct ship_target *lake, annal_error *err)
         status = read_manifest(lake, text.ptr, text.len, err);
     if (status >= 0)
         lake->number++;
-    annal__buf_done(&text);
     return status;
 }
 
@@ -364,15 +363,13 @@ annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *
                           annal_error *err)
 {
     char name[NAME_BYTES];
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     must_printf(&text, HEAD_LINE, manifest->version, manifest->name, manifest->rows,
                 manifest->bytes, manifest->hash);
     must_append_slice(&text, annal__buf_slice(&manifest->lines));
     lake_end_text(&text, manifest->count);
     log_name(name, lake->number + 1);
-    annal_status status = lake->kind->create(lake->files, name, annal__buf_slice(&text), err);
-    annal__buf_done(&text);
-    return status;
+    return lake->kind->create(lake->files, name, annal__buf_slice(&text), err);
 }
 
 annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],

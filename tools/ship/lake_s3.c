@@ -120,7 +120,7 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
 static annal_status find_place(struct lake_files *files, const struct ship_where *where,
                                const char *directory, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     const char *name = where->url + strlen("s3://");
     annal_slice bucket = {name, strcspn(name, "/")};
     char prefix[1000];
@@ -134,7 +134,6 @@ static annal_status find_place(struct lake_files *files, const struct ship_where
         add_escaped(&text, directory, false);
         status = keep(files->root, &text);
     }
-    annal__buf_done(&text);
     if (status >= 0 && strlen(name) < sizeof prefix)
         status = snprintf(files->copy, sizeof files->copy, "/%.*s%s", ANNAL_FMT(bucket),
                           files->root) < (int)sizeof files->copy
@@ -207,11 +206,10 @@ static struct curl_slist *headers_of(const struct lake_files *files, const struc
 static annal_status ask(struct lake_files *files, struct request *request, annal_error *err)
 {
     char url[2 * URL_BYTES + 300], name[300] = "";
-    struct buf escaped = {0};
+    SCOPED_BUF escaped = {0};
     request->files = files;
     add_escaped(&escaped, request->name, true);
     snprintf(name, sizeof name, "%s", must_cstr(&escaped));
-    annal__buf_done(&escaped);
     snprintf(url, sizeof url, "%s%s/%s", files->base, files->root, name);
     struct curl_slist *headers = headers_of(files, request);
     CURL *curl = files->curl;
@@ -368,7 +366,7 @@ static annal_status s3_local(struct lake_files *files, const char *name, int *ou
 static annal_status s3_stage(struct lake_files *files, const char *name, annal_error *err)
 {
     char tmp[300];
-    struct buf bytes = {0};
+    SCOPED_BUF bytes = {0};
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
     annal_status status =
         lake_read_fd(files->local, name, OUTSIDE_BYTES_MAX, lake_add_text, &bytes, err);
@@ -376,7 +374,6 @@ static annal_status s3_stage(struct lake_files *files, const char *name, annal_e
         struct request request = {.method = "PUT", .name = tmp, .body = annal__buf_slice(&bytes)};
         status = ask(files, &request, err);
     }
-    annal__buf_done(&bytes);
     return status;
 }
 
@@ -392,10 +389,9 @@ static annal_status s3_settle(struct lake_files *files, const char *name, annal_
 {
     char tmp[300], header[URL_BYTES + 400];
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
-    struct buf escaped = {0};
+    SCOPED_BUF escaped = {0};
     add_escaped(&escaped, tmp, true);
     snprintf(header, sizeof header, "x-amz-copy-source: %s/%s", files->copy, must_cstr(&escaped));
-    annal__buf_done(&escaped);
     struct request request = {
         .method = "PUT", .name = name, .header = header, .body = ANNAL_SLICE("")};
     annal_status status = ask(files, &request, err);

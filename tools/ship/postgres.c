@@ -649,7 +649,7 @@ static bool add_literal(struct buf *sql, PGconn *conn, const char *before, const
 static annal_status run_with(struct ship_target *target, const char *before, struct buf *arrays,
                              int count, const char *after, PGresult **out, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     bool added = annal__buf_printf(&sql, "%s", before) == ANNAL_OK &&
                  add_literal(&sql, target->conn, "(", target->store, strlen(target->store));
     for (int i = 0; i < count && added; i++)
@@ -661,7 +661,6 @@ static annal_status run_with(struct ship_target *target, const char *before, str
                                 : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     for (int i = 0; i < count; i++)
         annal__buf_done(&arrays[i]);
-    annal__buf_done(&sql);
     return status;
 }
 

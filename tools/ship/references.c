@@ -94,14 +94,12 @@ annal_status references_fetch(annal_slice session, const char *sha256, annal_sto
                               const struct ship_kind *kind, struct ship_target *target,
                               annal_error *err)
 {
-    struct buf content = {0};
+    SCOPED_BUF content = {0};
     annal_artifact_info info;
     annal_status status = kind->source->fetch(target, sha256, &content, err);
     if (status >= 0 && !references_is_content(annal__buf_slice(&content), sha256))
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
                              "artifact %s has different content at the target", sha256);
-    if (status >= 0)
-        status = annal_artifact_put(store, session, annal__buf_slice(&content), &info, err);
-    annal__buf_done(&content);
-    return status;
+    return status < 0 ? status
+                      : annal_artifact_put(store, session, annal__buf_slice(&content), &info, err);
 }

@@ -210,7 +210,7 @@ annal_status remote_fetch(struct remote *remote, const char *path, struct remote
                           const char *same, annal_error *err)
 {
     char range[60], condition[120];
-    struct buf answer = {.limit = ANSWER_BYTES};
+    SCOPED_BUF answer = {.limit = ANSWER_BYTES};
     const char *const lines[] = {range, condition, NULL};
     static const char *const none[] = {NULL};
     snprintf(range, sizeof range, "Range: bytes=%" PRIu64 "-", body->from);
@@ -222,9 +222,7 @@ annal_status remote_fetch(struct remote *remote, const char *path, struct remote
     body->bytes = 0;
     curl_easy_setopt(remote->curl, CURLOPT_LOW_SPEED_TIME, (long)WORK_S);
     curl_easy_setopt(remote->curl, CURLOPT_HTTPGET, 1L);
-    annal_status status = perform(remote, path, body->from > 0 ? lines : none, err);
-    annal__buf_done(&answer);
-    return status;
+    return perform(remote, path, body->from > 0 ? lines : none, err);
 }
 
 /* ---- Opening ---- */

@@ -48,7 +48,7 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
     const char *root = annal_store_path(store);
     struct below below = {0};
     /* one byte more than allowed, to detect a file that is too long */
-    struct buf text = {.limit = SHARED_URL_BYTES + 1};
+    SCOPED_BUF text = {.limit = SHARED_URL_BYTES + 1};
     out[0] = '\0';
     annal_status status = annal__below_open(root, &below, err);
     if (status >= 0)
@@ -67,7 +67,6 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
             "run 'annal home leave' and 'annal home join' to write it again",
             root);
     annal__below_close(&below);
-    annal__buf_done(&text);
     return status;
 }
 
@@ -103,13 +102,12 @@ annal_status shared_check_url(annal_store *store, const char *url, annal_error *
 annal_status shared_set_url(annal_store *store, const char *url, annal_error *err)
 {
     char line[SHARED_URL_BYTES + 1];
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     int len = snprintf(line, sizeof line, "%s\n", url);
     annal_status status = cluster_path(store, &path, err);
-    if (status >= 0)
-        status = annal__io_publish_file(annal__store_io(store), path.ptr, line, (size_t)len, err);
-    annal__buf_done(&path);
-    return status;
+    return status < 0
+               ? status
+               : annal__io_publish_file(annal__store_io(store), path.ptr, line, (size_t)len, err);
 }
 
 /* ---- Leaving ---- */
@@ -138,14 +136,13 @@ static int end_shared(void *arg, annal_slice session, uint64_t bytes)
 
 annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct leaving leaving = {.store = store, .err = err};
     annal_status status = annal_lease_each(store, end_shared, &leaving, err);
     if (status >= 0)
         status = cluster_path(store, &path, err);
     if (status >= 0 && unlink(path.ptr) != 0)
         status = annal__fail_errno(err, "cannot remove the file %s", path.ptr);
-    annal__buf_done(&path);
     *out_sessions = leaving.count;
     return status;
 }

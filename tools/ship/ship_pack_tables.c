@@ -99,12 +99,10 @@ static annal_value text_of(const char *text)
 static annal_status ask_pack(struct sending *sending, const struct annal__pack_rows *rows,
                              const char *columns, const char *from, annal_row_fn fn, void *arg)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     const annal_value name = text_of(rows->pack);
     must_printf(&sql, "SELECT %s FROM \"%s\".%s", columns, rows->database, from);
-    annal_status status = ask(sending, sql.ptr, &name, 1, fn, arg);
-    annal__buf_done(&sql);
-    return status;
+    return ask(sending, sql.ptr, &name, 1, fn, arg);
 }
 
 /* Append an item to a PostgreSQL array. The text may contain all bytes except NUL. */
@@ -187,7 +185,7 @@ static annal_status find_id(struct sending *sending, struct pack_table *table)
 static annal_status write_select(struct sending *sending, struct pack_table *table)
 {
     const struct annal__pack_rows *rows = sending->pack->rows;
-    struct buf conditions = {0};
+    SCOPED_BUF conditions = {0};
     bool is_emptied = false;
     for (size_t i = 0; i < rows->count; i++) {
         if (strcasecmp(rows->forgotten[i].table, table->name) != 0)
@@ -205,7 +203,6 @@ static annal_status write_select(struct sending *sending, struct pack_table *tab
             table->quoted, rows->database, table->quoted, conditions.len == 0 ? "=" : "<>",
             conditions.len == 0 ? 1 : (int)conditions.len,
             conditions.len == 0 ? "1" : conditions.ptr);
-    annal__buf_done(&conditions);
     return table->sql.len == 0 ? ANNAL_OK : find_id(sending, table);
 }
 
@@ -302,7 +299,7 @@ static annal_status collect(struct sending *sending, const struct position *posi
                             struct batch *batch)
 {
     struct pack *pack = sending->pack;
-    struct buf sessions = {0};
+    SCOPED_BUF sessions = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < count; i++) {
         add_position(batch->arrays, &positions[i]);
@@ -317,7 +314,6 @@ static annal_status collect(struct sending *sending, const struct position *posi
         if (pack->tables[i].sql.len > 0)
             status = ask(sending, pack->tables[i].sql.ptr, &param, 1, add_row, batch);
     }
-    annal__buf_done(&sessions);
     return status;
 }
 
@@ -410,7 +406,7 @@ static annal_status send_sessions(struct sending *sending)
 {
     struct pack *pack = sending->pack;
     const char *glob = sending->options->glob;
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status = ANNAL_OK;
     must_printf(
         &sql,
@@ -432,7 +428,6 @@ static annal_status send_sessions(struct sending *sending)
         if (status >= 0)
             status = ask(sending, sql.ptr, params, 3, note_position, pack);
     }
-    annal__buf_done(&sql);
     return status;
 }
 

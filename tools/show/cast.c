@@ -11,7 +11,7 @@
  * the next line starts in the first column. */
 static void quote_terminal(struct buf *out, annal_slice text)
 {
-    struct buf raw = {0};
+    SCOPED_BUF raw = {0};
     while (text.len > 0) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
@@ -21,7 +21,6 @@ static void quote_terminal(struct buf *out, annal_slice text)
         text.len -= len + (end != NULL);
     }
     must_quote(out, annal__buf_slice(&raw));
-    annal__buf_done(&raw);
 }
 
 int cast_begin(struct cast *cast, const char *path, annal_slice title)
@@ -39,7 +38,7 @@ int cast_begin(struct cast *cast, const char *path, annal_slice title)
 
 void cast_pass(struct cast *cast, double seconds)
 {
-    struct buf quoted = {0};
+    SCOPED_BUF quoted = {0};
     fflush(stdout);
     if (cast->text.len > 0) {
         quote_terminal(&quoted, annal__buf_slice(&cast->text));
@@ -50,7 +49,6 @@ void cast_pass(struct cast *cast, double seconds)
         out_capture(&cast->text);
     }
     annal__buf_clear(&cast->text);
-    annal__buf_done(&quoted);
     cast->seconds += seconds;
 }
 

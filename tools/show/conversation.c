@@ -26,10 +26,9 @@ void conversation_know_turn(struct conversation *conversation, annal_slice turn_
 void conversation_know_call(struct conversation *conversation, annal_slice call_id,
                             annal_slice tool)
 {
-    struct buf raw = {0};
+    SCOPED_BUF raw = {0};
     must_quote(&raw, call_id);
     event_calls_add(&conversation->calls, annal__buf_slice(&raw), tool);
-    annal__buf_done(&raw);
 }
 
 /* ---- Printing ---- */
@@ -159,14 +158,13 @@ static void print_message(struct conversation *talk, const annal_event *event)
 static int print_tool(struct conversation *talk, const char *mark, const char *style,
                       annal_slice tool)
 {
-    struct buf name = {0};
+    SCOPED_BUF name = {0};
     excerpt_line(&name, tool.len > 0 ? tool : ANNAL_SLICE("\"?\""), 60);
     colour(talk, style);
     fputs(mark, stdout);
     int used = 4 + out_cut(60, annal__buf_slice(&name));
     colour(talk, "0");
     fputs("  ", stdout);
-    annal__buf_done(&name);
     return used;
 }
 
@@ -175,7 +173,7 @@ static void print_call(struct conversation *talk, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id"), tool = event_member(event, "tool");
     annal_slice input = event_either(event, "input", "arguments");
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     if (call.len > 0)
         event_calls_add(&talk->calls, call, tool);
     int used = print_tool(talk, "→ ", BLUE, tool);
@@ -195,7 +193,6 @@ static void print_call(struct conversation *talk, const annal_event *event)
     }
     if (talk->rewrites || talk->call.id.len == 0)
         fputc('\n', stdout);
-    annal__buf_done(&line);
 }
 
 void conversation_end_line(struct conversation *conversation)
@@ -244,7 +241,7 @@ static void print_result(struct conversation *talk, const annal_event *event)
     annal_slice call = event_member(event, "call_id");
     bool failed = event_failed(event);
     char lines[40] = "";
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     int used = talk->call.used;
     if (continue_call(talk, call)) {
         colour(talk, failed ? RED : BLUE);
@@ -263,7 +260,6 @@ static void print_result(struct conversation *talk, const annal_event *event)
     (void)out_cut(room(talk, (size_t)used + strlen(lines)), annal__buf_slice(&text));
     puts(lines);
     colour(talk, "0");
-    annal__buf_done(&text);
 }
 
 /* Print all of a result, for an uncut conversation (full). */
@@ -271,12 +267,11 @@ static void print_result_whole(struct conversation *talk, const annal_event *eve
 {
     annal_slice output = event_either(event, "output", "output_ref");
     bool failed = event_failed(event);
-    struct buf facts = {0};
+    SCOPED_BUF facts = {0};
     print_time(talk, event);
     (void)print_tool(talk, failed ? "✗ " : "← ", failed ? RED : BLUE, tool_of(talk, event));
     print_facts(event, failed, &facts);
     out_slice(annal__buf_slice(&facts));
-    annal__buf_done(&facts);
     if (output.len > 0 && output.ptr[0] == '"') {
         print_block(talk, output, 0, 0);
     } else if (output.len > 0 && output.ptr[0] == '[') {
@@ -328,7 +323,7 @@ static void print_turn_ends(const struct conversation *talk, const annal_event *
 /* Print an event without a form of its own: its type, and what it is about. */
 static void print_other(struct conversation *talk, const annal_event *event)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     colour(talk, YELLOW);
     printf("%.*s", ANNAL_FMT(event->type));
     colour(talk, "0");
@@ -340,7 +335,6 @@ static void print_other(struct conversation *talk, const annal_event *event)
         (void)out_cut(room(talk, event->type.len + 2), annal__buf_slice(&text));
     }
     fputc('\n', stdout);
-    annal__buf_done(&text);
 }
 
 bool conversation_shows(const struct conversation *conversation, const annal_event *event)

@@ -323,13 +323,12 @@ static void end_newest(struct spending *spending, uint64_t seq)
 void event_spending_know_turn(struct spending *spending, annal_slice turn_id, bool ended,
                               uint64_t seq)
 {
-    struct buf raw = {0};
+    SCOPED_BUF raw = {0};
     must_quote(&raw, turn_id);
     uint64_t id = turn_of(annal__buf_slice(&raw), 0);
     (void)meet(&spending->begun, id, seq);
     if (ended)
         (void)meet(&spending->ended, id, seq);
-    annal__buf_done(&raw);
 }
 
 static int64_t count_or_none(int64_t count)
@@ -416,13 +415,12 @@ const char *event_tally_text(char text[TALLY_BYTES], const struct tally *tally)
 
 void event_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool)
 {
-    struct buf name = {0};
+    SCOPED_BUF name = {0};
     struct known_call *call = &known->calls[known->next++ % CALLS_KNOWN];
     excerpt_line(&name, tool, 20);
     *call = (struct known_call){.id = annal__hash(call_id.ptr, call_id.len, 0)};
     if (name.len < sizeof call->tool && name.len > 0)
         memcpy(call->tool, name.ptr, name.len);
-    annal__buf_done(&name);
 }
 
 const char *event_calls_tool(const struct known_calls *known, annal_slice call_id)

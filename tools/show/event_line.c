@@ -70,7 +70,7 @@ static int take_tool(void *arg, const annal_row *row)
 
 static void find_tool(annal_index *index, annal_slice session, annal_slice call_id, struct buf *out)
 {
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice id = {0};
     if (index != NULL && call_id.len > 2 && annal__json_text(call_id, &scratch, &id) >= 0) {
         const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
@@ -81,7 +81,6 @@ static void find_tool(annal_index *index, annal_slice session, annal_slice call_
             ANNAL_SLICE("SELECT tool FROM tool_calls WHERE session_id = ?1 AND call_id = ?2"),
             &options, take_tool, out, NULL);
     }
-    annal__buf_done(&scratch);
 }
 
 /* Append the role of a message, or the tool of a call or result. */
@@ -117,7 +116,7 @@ static const char *style_of(const annal_event *event, annal_slice who)
 
 void event_line_print(struct event_lines *lines, annal_slice session, const annal_event *event)
 {
-    struct buf who = {0}, what = {0};
+    SCOPED_BUF who = {0}, what = {0};
     int room = print_envelope(lines, session, event);
     add_who(lines, session, event, &who);
     if (who.len > 0)
@@ -127,8 +126,6 @@ void event_line_print(struct event_lines *lines, annal_slice session, const anna
     gist(&what, event);
     print_text(&room, NULL, annal__buf_slice(&what));
     fputc('\n', stdout);
-    annal__buf_done(&who);
-    annal__buf_done(&what);
 }
 
 void event_line_print_long(struct event_lines *lines, annal_slice session, const annal_event *event,

@@ -258,8 +258,7 @@ uint64_t excerpt_lines(annal_slice raw)
 
 void excerpt_print_line(annal_slice raw, size_t chars)
 {
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     excerpt_line(&line, raw, chars);
     fwrite(line.ptr == NULL ? "" : line.ptr, 1, line.len, stdout);
-    annal__buf_done(&line);
 }

@@ -69,7 +69,7 @@ void gist_input(struct buf *out, annal_slice input)
     static const char *const objects[] = {"file_path", "notebook_path", "filePath",    "path",
                                           "url",       "prompt",        "description", NULL};
     static const char *const paths[] = {"file_path", "path", NULL};
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice object = unfold(input, &scratch);
     annal_slice value = first_of(object, subjects);
     if (value.len > 0) {
@@ -81,7 +81,6 @@ void gist_input(struct buf *out, annal_slice input)
         value = first_of(object, objects);
         put_raw(out, value.len > 0 ? value : object);
     }
-    annal__buf_done(&scratch);
 }
 
 /* Return the output in a text before which Codex or mini-swe-agent has added lines. */
@@ -127,7 +126,7 @@ static annal_slice end_of_traceback(annal_slice text)
  * lines are the same in all tracebacks. Returns whether it did. */
 static bool put_traceback(struct buf *out, annal_slice raw)
 {
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice text = {0}, line = {0};
     if (raw.len > 0 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) >= 0)
         line = end_of_traceback(text);
@@ -138,28 +137,23 @@ static bool put_traceback(struct buf *out, annal_slice raw)
             line.len--;
     }
     must_append_slice(out, line);
-    annal__buf_done(&scratch);
     return line.len > 0;
 }
 
 void gist_output(struct buf *out, annal_slice output)
 {
-    struct buf scratch = {0}, line = {0};
+    SCOPED_BUF scratch = {0}, line = {0};
     annal_slice value = unfold(output, &scratch);
     annal_slice inner = first_of(value, (const char *const[]){"output", NULL});
     annal_slice text = event_content_text(inner.len > 0 ? inner : value);
-    if (put_traceback(out, text)) {
-        annal__buf_done(&scratch);
+    if (put_traceback(out, text))
         return;
-    }
     excerpt_line(&line, text.len > 0 ? text : value, GIST_CHARS + HEAD_BYTES);
     while (line.len > 0 && line.ptr[line.len - 1] == ' ')
         line.len--;
     const char *begin = skip_head(must_cstr(&line));
     begin += strspn(begin, " ");
     put(out, begin[0] == '\0' ? "(no output)" : begin);
-    annal__buf_done(&line);
-    annal__buf_done(&scratch);
 }
 
 /* Append the first block of a content without text: a thought with a mark, another block

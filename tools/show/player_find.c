@@ -53,7 +53,7 @@ annal_status player_find(annal_store *store, annal_slice session, const struct s
                          annal_error *err)
 {
     annal_cursor *cursor = NULL;
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal_event event;
     uint64_t data_bytes;
     annal_status status = annal_cursor_open(store, session, from_seq, &cursor, err);
@@ -68,6 +68,5 @@ annal_status player_find(annal_store *store, annal_slice session, const struct s
             *out_seq = event.seq;
     }
     annal_cursor_close(cursor);
-    annal__buf_done(&data);
     return status < 0 ? status : ANNAL_OK;
 }

@@ -29,7 +29,7 @@ static int add_column(void *arg, const annal_row *row)
 static int add_table(void *arg, const annal_row *row)
 {
     struct schema *schema = arg;
-    struct buf name = {0};
+    SCOPED_BUF name = {0};
     const annal_value params[] = {row->values[1], row->values[0]};
     const annal_sql_options options = {.params = params, .param_count = 2};
     annal_slice database = row->values[0].bytes;
@@ -53,7 +53,6 @@ static int add_table(void *arg, const annal_row *row)
                                                 .kind = row->values[2].bytes,
                                                 .columns = annal__buf_slice(&schema->names),
                                                 .columns_json = annal__buf_slice(&schema->json)});
-    annal__buf_done(&name);
     return verdict;
 }
 

@@ -35,7 +35,7 @@ static annal_status put_ids(struct buf *out, const struct session_match *match)
 annal_status session_ids_find(struct session_ids *out, annal_index *index,
                               const struct session_match *match, annal_error *err)
 {
-    struct buf among = {0};
+    SCOPED_BUF among = {0};
     annal_status status = put_ids(&among, match);
     const annal_value params[] = {
         string_value(match->agent), string_value(match->model), string_value(match->project),
@@ -65,7 +65,6 @@ annal_status session_ids_find(struct session_ids *out, annal_index *index,
             *id = annal_slice_of(out->text.ptr + at);
         at += id == NULL ? 0 : id->len + 1;
     }
-    annal__buf_done(&among);
     return status == ANNAL_ERR_NOMEM
                ? annal__fail(err, status, "choose the sessions: out of memory")
                : status;

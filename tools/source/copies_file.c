@@ -237,14 +237,13 @@ annal_status copies_file_read(int fd, struct copies_file *out, annal_error *err)
 {
     struct stat st;
     struct copies_record record;
-    struct buf payload = {0};
+    SCOPED_BUF payload = {0};
     annal_status status = ANNAL_OK;
     if (fstat(fd, &st) < 0)
         return annal__fail_errno(err, "query the size of the copy of the log in sources/");
     out->size = (uint64_t)st.st_size;
     while (status == ANNAL_OK && read_header(fd, out->end, out->size, &record))
         status = take_record(fd, &record, out, &payload, err);
-    annal__buf_done(&payload);
     if (status < 0)
         return status;
     return out->count > 0 && out->generation > 0 ? ANNAL_OK : ANNAL_END;

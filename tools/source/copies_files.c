@@ -46,7 +46,7 @@ annal_status copies_files_add(struct copies_text *text, const char *path, const 
                               annal_error *err)
 {
     struct stat st, now;
-    struct buf bytes = {0}, line = {0};
+    SCOPED_BUF bytes = {0}, line = {0};
     annal_status status = ANNAL_OK;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
@@ -70,8 +70,6 @@ annal_status copies_files_add(struct copies_text *text, const char *path, const 
         status = copies_text_add(text, annal__buf_slice(&line), err);
     }
     close(fd);
-    annal__buf_done(&bytes);
-    annal__buf_done(&line);
     return status;
 }
 
@@ -96,7 +94,7 @@ static annal_status note(struct list *list, const char *text, size_t len, off_t 
                          annal_error *err)
 {
     const char *tab = memchr(text, '\t', len);
-    struct buf scratch = {0};
+    SCOPED_BUF scratch = {0};
     annal_slice name = {0}, raw = {text, tab != NULL ? (size_t)(tab - text) : 0};
     annal_status status = ANNAL_OK;
     if (raw.len < 2 || annal__json_check(raw, 1, NULL) != JSON_VALID || raw.ptr[0] != '"' ||
@@ -109,7 +107,6 @@ static annal_status note(struct list *list, const char *text, size_t len, off_t 
         struct line *line = must_array_add(&list->all, &list->count, sizeof *line);
         *line = (struct line){must_strndup(name.ptr, name.len), at};
     }
-    annal__buf_done(&scratch);
     return status;
 }
 

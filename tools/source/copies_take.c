@@ -332,7 +332,7 @@ static annal_status begin(struct taking *taking, uint64_t old, uint64_t generati
                           const struct before *before, annal_error *err)
 {
     const struct io *io = annal__store_io(taking->store);
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = ANNAL_OK;
     must_printf(&path, "%s/sources/" NEW_NAME, annal_store_path(taking->store));
     int fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
@@ -344,7 +344,6 @@ static annal_status begin(struct taking *taking, uint64_t old, uint64_t generati
         close(fd);
     if (status != ANNAL_OK)
         (void)unlinkat(taking->directory, NEW_NAME, 0);
-    annal__buf_done(&path);
     return status;
 }
 
@@ -621,13 +620,11 @@ annal_status copies_sync(annal_store *store, annal_error *err)
 bool copies_are_current(annal_store *store, const char *path, const char *session, int64_t mtime_ns)
 {
     char name[SOURCES_NAME_BYTES];
-    struct buf place = {0};
+    SCOPED_BUF place = {0};
     struct stat st;
     const struct io *io = annal__store_io(store);
     name_of(path, session, name);
-    bool current = annal__buf_printf(&place, "%s/sources/%s", annal_store_path(store), name) >= 0 &&
-                   annal__buf_cstr(&place) != NULL && io->stat(io->arg, place.ptr, &st) == 0 &&
-                   copies_file_ns(st.st_mtim) == mtime_ns;
-    annal__buf_done(&place);
-    return current;
+    return annal__buf_printf(&place, "%s/sources/%s", annal_store_path(store), name) >= 0 &&
+           annal__buf_cstr(&place) != NULL && io->stat(io->arg, place.ptr, &st) == 0 &&
+           copies_file_ns(st.st_mtim) == mtime_ns;
 }

@@ -83,7 +83,7 @@ static int run_tail(const struct args *args)
     uint64_t from = 1;
     annal_error err = {0};
     annal_tail *tail = NULL;
-    struct buf terminal = {0};
+    SCOPED_BUF terminal = {0};
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
         exit_status = args_number(args, "from", &from);
@@ -107,7 +107,6 @@ static int run_tail(const struct args *args)
 
 done:
     annal_tail_close(tail);
-    annal__buf_done(&terminal);
     return verb_close(&call, exit_status);
 }
 

@@ -190,7 +190,7 @@ static const char *why_unreadable(int status, const annal_error *why)
 
 static int import_file(struct mirror_import *import, const char *name)
 {
-    struct buf path = {0}, scratch = {0}, text = {.limit = (size_t)ANNAL_DATA_BYTES_MAX + 1};
+    SCOPED_BUF path = {0}, scratch = {0}, text = {.limit = (size_t)ANNAL_DATA_BYTES_MAX + 1};
     struct proposal proposal;
     annal_error why = {0};
     int exit_status = 0;
@@ -204,9 +204,6 @@ static int import_file(struct mirror_import *import, const char *name)
                        "and content");
     else
         exit_status = add_missing(import, path.ptr, &proposal);
-    annal__buf_done(&path);
-    annal__buf_done(&text);
-    annal__buf_done(&scratch);
     return exit_status;
 }
 

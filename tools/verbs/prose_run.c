@@ -125,14 +125,12 @@ static int write_file(const struct verb_call *call, const char *folder, const ch
 {
     static const struct below_mode mode = {.file = 0600, .folder = 0700, .sync = true};
     struct below below = {0};
-    struct buf root = {0}, path = {0};
+    SCOPED_BUF root = {0}, path = {0};
     annal_error err = {0};
     int exit_status = open_place(call, folder, name, &below, &root, &path);
     if (exit_status == 0 && annal__below_replace(&below, path.ptr, content, &mode, &err) < 0)
         exit_status = fail_error(&err);
     annal__below_close(&below);
-    annal__buf_done(&path);
-    annal__buf_done(&root);
     return exit_status;
 }
 
@@ -170,7 +168,7 @@ static int refuse_if(struct verb_call *call, const char *sql, const char *param,
  * begins. Returns 0 or an exit status. */
 static int write_program(struct verb_call *call, const char *run)
 {
-    struct buf folder = {0}, program = {0};
+    SCOPED_BUF folder = {0}, program = {0};
     const char *file = args_get(call->args, "program");
     if (file == NULL)
         return 0;
@@ -186,8 +184,6 @@ static int write_program(struct verb_call *call, const char *run)
         verb_set_text(call, "program_source", annal__buf_slice(&program));
     if (exit_status == 0 && strcmp(file, "-") != 0)
         verb_set_text(call, "program_path", annal_slice_of(file));
-    annal__buf_done(&program);
-    annal__buf_done(&folder);
     return exit_status;
 }
 
@@ -228,14 +224,13 @@ static int catch_up(struct verb_call *call, const char *session)
 
 int prose_finish_init(struct verb_call *call)
 {
-    struct buf folder = {0};
+    SCOPED_BUF folder = {0};
     const char *run = call->session + strlen("prose_");
     int exit_status = catch_up(call, call->session);
     if (exit_status == 0)
         exit_status = run_folder(call, run, &folder);
     if (exit_status == 0)
         printf("Run: %s\nDatabase: %s/state.db\n", run, folder.ptr);
-    annal__buf_done(&folder);
     return exit_status;
 }
 
@@ -271,7 +266,7 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
     char path[500], number[32], summary[300], size[HUMAN_BYTES];
     annal_artifact_info info;
     annal_error err = {0};
-    struct buf folder = {0};
+    SCOPED_BUF folder = {0};
     attachment_name(name == NULL ? call->args->command->name : name,
                     args_get(call->args, "execution"), path, sizeof path);
     int exit_status = refuse_if(
@@ -295,13 +290,12 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
         verb_set(call, "bytes", annal_slice_of(number));
         verb_set_text(call, "value", annal_slice_of(given != NULL ? given : summary));
     }
-    annal__buf_done(&folder);
     return exit_status;
 }
 
 int prose_prepare_bind(struct verb_call *call)
 {
-    struct buf read = {0};
+    SCOPED_BUF read = {0};
     const char *file = args_get(call->args, "value-file");
     const char *given = args_get(call->args, "VALUE");
     const char *name = args_get(call->args, "NAME");
@@ -325,14 +319,13 @@ int prose_prepare_bind(struct verb_call *call)
         exit_status = attach(call, call->session + strlen("prose_"), name, value);
     else if (exit_status == 0 && (file != NULL || given != NULL))
         verb_set_text(call, "value", value);
-    annal__buf_done(&read);
     return exit_status;
 }
 
 /* Print the confirmation that the specification of OpenProse requires. */
 int prose_finish_bind(struct verb_call *call)
 {
-    struct buf folder = {0}, scratch = {0};
+    SCOPED_BUF folder = {0}, scratch = {0};
     char here[PATH_MAX];
     annal_slice name = {0}, id = annal__json_member(call->data, "execution_id");
     bool scoped = id.len > 0 && id.ptr[0] != 'n';
@@ -350,8 +343,6 @@ int prose_finish_bind(struct verb_call *call)
         if (scoped)
             printf("Execution ID: %.*s\n", ANNAL_FMT(id));
     }
-    annal__buf_done(&scratch);
-    annal__buf_done(&folder);
     return exit_status;
 }
 
@@ -394,7 +385,7 @@ static const char *check_file(const struct checking *checking, const char *name,
                               annal_slice content)
 {
     struct below below = {0};
-    struct buf have = {.limit = content.len + 1}, root = {0}, path = {0};
+    SCOPED_BUF have = {.limit = content.len + 1}, root = {0}, path = {0};
     annal_error err = {0};
     const char *fault = "unreadable";
     if (open_place(checking->call, checking->folder, name, &below, &root, &path) == 0) {
@@ -407,9 +398,6 @@ static const char *check_file(const struct checking *checking, const char *name,
                                                                   : "unreadable";
     }
     annal__below_close(&below);
-    annal__buf_done(&have);
-    annal__buf_done(&path);
-    annal__buf_done(&root);
     return fault;
 }
 

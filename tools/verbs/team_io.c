@@ -310,7 +310,7 @@ static int open_directory(struct export *export)
 static int write_file(struct export *export, annal_slice id, annal_slice json)
 {
     static const struct below_mode mode = {.file = 0666, .sync = true};
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_error err = {0};
     int exit_status = 0;
     annal__buf_clear(&export->path);
@@ -319,7 +319,6 @@ static int write_file(struct export *export, annal_slice id, annal_slice json)
     if (annal__below_replace(&export->below, export->path.ptr, annal__buf_slice(&text), &mode,
                              &err) < 0)
         exit_status = fail_error(&err);
-    annal__buf_done(&text);
     return exit_status;
 }
 

@@ -60,7 +60,7 @@ static int note_row(void *arg, const annal_row *row)
 static annal_status register_class(struct verb_call *call, const char *class, annal_error *err)
 {
     annal_writer *writer = NULL;
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     bool known = false;
     const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(class)};
     const annal_sql_options asked = {.params = &param, .param_count = 1};
@@ -77,7 +77,6 @@ static annal_status register_class(struct verb_call *call, const char *class, an
         status = annal_pack_append(call->index, writer, &draft, 1, NULL, NULL, err);
     }
     annal_writer_close(writer);
-    annal__buf_done(&data);
     return status == ANNAL_ERR_REFUSED ? ANNAL_OK : status;
 }
 

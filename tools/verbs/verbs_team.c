@@ -128,7 +128,7 @@ static int prepare_create(struct verb_call *call)
  * option. */
 static void set_recipients(struct verb_call *call)
 {
-    struct buf list = {0};
+    SCOPED_BUF list = {0};
     const char *word;
     must_append_text(&list, "[");
     for (int at = 0; (word = args_next(call->args, "to", &at)) != NULL;) {
@@ -147,7 +147,6 @@ static void set_recipients(struct verb_call *call)
     bool none = list.len <= 1;
     must_append_text(&list, "]");
     verb_set(call, "to", none ? ANNAL_SLICE("\"all\"") : annal__buf_slice(&list));
-    annal__buf_done(&list);
 }
 
 static int warn_of_stranger(void *arg, const annal_row *row)
@@ -169,7 +168,7 @@ static int warn_of_strangers(struct verb_call *call, char *team, annal_slice nam
  * check it. Returns 0 or an exit status. */
 static int look_for_session(struct verb_call *call)
 {
-    struct buf found = {0};
+    SCOPED_BUF found = {0};
     const char *session = args_get(call->args, "session");
     if (session == NULL)
         session = getenv("ANNAL_SESSION");
@@ -192,7 +191,6 @@ static int look_for_session(struct verb_call *call)
         say("session '%s' does not exist: the message is stored without a link to it", session);
         verb_set(call, "session_known", ANNAL_SLICE("false"));
     }
-    annal__buf_done(&found);
     return exit_status;
 }
 
@@ -309,17 +307,15 @@ static int take_unread(struct verb_call *call, const char *team, const char *mem
 
 static int warn_of_stranger_here(struct verb_call *call, char *team, const char *member)
 {
-    struct buf name = {0};
+    SCOPED_BUF name = {0};
     must_quote(&name, annal_slice_of(member));
-    int exit_status = warn_of_strangers(call, team, annal__buf_slice(&name), ANNAL_SLICE("[]"));
-    annal__buf_done(&name);
-    return exit_status;
+    return warn_of_strangers(call, team, annal__buf_slice(&name), ANNAL_SLICE("[]"));
 }
 
 static int run_inbox(const struct args *args)
 {
     struct verb_call call;
-    struct buf ids = {0};
+    SCOPED_BUF ids = {0};
     char team[TEAM_ID_BYTES_MAX + 1];
     const char *member = args_get(args, "as");
     uint64_t count = 0;
@@ -340,7 +336,6 @@ static int run_inbox(const struct args *args)
                : count == 1 ? "(1 message)\n"
                             : "(%" PRIu64 " messages)\n",
                count);
-    annal__buf_done(&ids);
     return verb_close(&call, exit_status);
 }
 

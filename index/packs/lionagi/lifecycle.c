@@ -179,7 +179,7 @@ static annal_status record(const struct stale *stale, const struct quiet *quiet,
                            const char *why, annal_error *err)
 {
     char id[60], cause[ANNAL_CAUSE_BYTES_MAX + 1];
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal_appended appended = {0};
     snprintf(cause, sizeof cause, "%s:%" PRIu64, quiet->session, seq);
     snprintf(id, sizeof id, "t:%016" PRIx64 ":%" PRIu64,
@@ -195,7 +195,6 @@ static annal_status record(const struct stale *stale, const struct quiet *quiet,
     else
         status = append(stale->index, &post, annal__buf_slice(&data), &appended, err);
     annal_free(appended.data.ptr);
-    annal__buf_done(&data);
     return status;
 }
 
@@ -204,7 +203,7 @@ static annal_status record(const struct stale *stale, const struct quiet *quiet,
 static annal_status end_session(const struct stale *stale, const struct quiet *quiet,
                                 const char *why, uint64_t *out_seq, annal_error *err)
 {
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal_appended appended = {0};
     const struct post post = {.session = annal_slice_of(quiet->session),
                               .type = ANNAL_SLICE("session.transition"),
@@ -217,7 +216,6 @@ static annal_status end_session(const struct stale *stale, const struct quiet *q
     if (status == ANNAL_OK)
         *out_seq = appended.seq;
     annal_free(appended.data.ptr);
-    annal__buf_done(&data);
     return status;
 }
 

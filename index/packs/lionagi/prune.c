@@ -173,7 +173,7 @@ static annal_status append(struct prune *prune, annal_pruned *pruned, const char
                            const char *messages, annal_error *err)
 {
     annal_writer *writer = NULL;
-    struct buf data = {0};
+    SCOPED_BUF data = {0};
     annal__buf_printf(&data, "{\"cutoff\":\"%s\",\"keep_n\":%" PRIu64, prune->cutoff,
                       prune->options->keep_n);
     annal_status status =
@@ -200,7 +200,6 @@ static annal_status append(struct prune *prune, annal_pruned *pruned, const char
 
 done:
     annal_writer_close(writer);
-    annal__buf_done(&data);
     return status;
 }
 
