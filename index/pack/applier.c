@@ -234,8 +234,9 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     annal__permit_steps(applier->db, &spending);
     int rc = annal__pack_fields_read(handler->fields, &applier->members);
     bool runs = rc == SQLITE_OK && annal__handler_wants(handler);
-    /* a single statement undoes its own changes if it fails; several statements need a savepoint */
-    bool several = runs && (handler->count > 1 || out_holds != NULL);
+    /* a single statement undoes its own changes if it fails; several statements, and one that
+     * changes rows and then refuses, need a savepoint */
+    bool several = runs && (handler->count > 1 || (out_holds != NULL && !handler->asks));
     if (several)
         status = annal__db_run(applier->savepoint, err);
     if (runs && status >= 0)

@@ -77,14 +77,14 @@ void annal__applier_keep(struct applier *applier, const annal_event *event);
 
 /*
  * Check the guards as annal__applier_try() does, for an event that is in the journal. The tables
- * must contain the events before it and no later events; they stay unchanged. Guards that read
- * other sessions are not checked, because the earlier content of these sessions is no longer known.
- * Neither are the guards of rows that users wrote into these tables, which contain the rows
- * already.
+ * must contain the events before it and no later events. Guards that read other sessions are not
+ * checked, because the earlier content of these sessions is no longer known. Neither are the guards
+ * of rows that users wrote into these tables, which contain the rows already. *out_applied: whether
+ * the event is applied, as by annal__applier_event(); otherwise the tables are unchanged.
  */
 annal_status annal__applier_check(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,
-                                  annal_error *err);
+                                  bool *out_applied, annal_error *err);
 
 /*
  * Add to data the fields that the fills for the type of event return, if data does not contain them

@@ -2,9 +2,10 @@
 /*
  * Guards: whether the packs allow an event, checked before it is appended, or later for an event in
  * a journal. The sections for the event run as they run at replay, and their changes are rolled
- * back. A guarded section refuses if its first statement changes no row or a constraint fails. A
- * section without a guard that fails does not refuse the event; its failure becomes a finding when
- * the event is applied.
+ * back. Only for an event in a journal they stay if no section refused or failed, because running
+ * the sections a second time would change the same rows. A guarded section refuses if its first
+ * statement changes no row or a constraint fails. A section without a guard that fails does not
+ * refuse the event; its failure becomes a finding when the event is applied.
  */
 #include "index/pack/applier_parts.h"
 
@@ -32,20 +33,22 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
                             bool own_only, const char **out_refused, bool *out_whole,
                             annal_error *err)
 {
-    annal_status status = ANNAL_OK;
+    const struct route *route = annal__applier_route(applier, event->type);
+    annal_status status =
+        route != NULL ? ANNAL_OK
+                      : annal__fail(err, ANNAL_ERR_NOMEM, "try an event '%.*s': out of memory",
+                                    ANNAL_FMT(event->type));
     *out_refused = NULL;
     annal__pack_members_read(&applier->members, event->data);
     if (applier->outbox != NULL && annal__outbox_takes(event->type))
         *out_whole = false;
-    if (applier->has_core)
+    if (status >= 0 && applier->has_core)
         status = annal__applier_begin(applier, session, event->ts_us, err);
-    for (size_t i = 0; status >= 0 && *out_refused == NULL && i < applier->handler_count; i++) {
-        const struct handler *handler = &applier->handlers[i];
+    for (size_t i = 0; status >= 0 && *out_refused == NULL && i < route->count; i++) {
+        const struct handler *handler = route->handlers[i];
         const struct pack_section *section = handler->section;
         bool holds = true;
         int rc = SQLITE_OK;
-        if (section->kind != PACK_ON || !annal__pack_section_takes(section, event->type))
-            continue;
         bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
         status =
             annal__applier_run(applier, handler, session, event, asked ? &holds : NULL, &rc, err);
@@ -67,24 +70,26 @@ annal_status annal__applier_try(struct applier *applier, annal_slice session,
 
 annal_status annal__applier_check(struct applier *applier, annal_slice session,
                                   const annal_event *event, const char **out_refused,
-                                  annal_error *err)
+                                  bool *out_applied, annal_error *err)
 {
     const struct route *route = annal__applier_route(applier, event->type);
     *out_refused = NULL;
-    if (route == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM,
-                           "check the guards for an event '%.*s': out of memory",
-                           ANNAL_FMT(event->type));
+    *out_applied = false;
     bool held = applier->outbox != NULL && annal__outbox_takes(event->type) &&
                 annal__outbox_holds(applier->outbox, event);
-    if (!route->guarded || held)
+    if (route != NULL && (!route->guarded || held))
         return ANNAL_OK;
-    annal_status status = annal__db_exec(applier->db, "SAVEPOINT asked", err);
+    annal_status status = annal__db_run(applier->savepoint, err);
     if (status < 0)
         return status;
-    bool unused = true;
-    status = try_all(applier, session, event, true, out_refused, &unused, err);
-    annal_status undone =
-        annal__db_exec(applier->db, "ROLLBACK TO asked; RELEASE asked", status >= 0 ? err : NULL);
-    return status < 0 ? status : undone;
+    bool whole = true;
+    status = try_all(applier, session, event, true, out_refused, &whole, err);
+    *out_applied = status >= 0 && whole && *out_refused == NULL;
+    annal_status ended =
+        *out_applied ? ANNAL_OK : annal__db_run(applier->undo, status >= 0 ? err : NULL);
+    if (ended >= 0)
+        ended = annal__db_run(applier->release, status >= 0 ? err : NULL);
+    if (ended >= 0 && *out_applied)
+        annal__applier_keep(applier, event);
+    return status < 0 ? status : ended;
 }

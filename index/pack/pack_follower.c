@@ -54,18 +54,21 @@ static annal_status note(struct follower *follower, annal_slice session, const a
 }
 
 /*
- * Check the guards of an event in the journal, and record a finding if one refuses it; the event is
- * applied in any case. The guards of the core pack are not checked, because a plain append does not
- * check them either (sys/pack.h), so imported events may violate them.
+ * Check the guards of an event in the journal, and record a finding if one refuses it. The event is
+ * applied in any case: here, if *out_applied is true, or by the caller. The guards of the core pack
+ * are not checked, because a plain append does not check them either (sys/pack.h), so imported
+ * events may violate them.
  */
 static annal_status check_guard(struct follower *follower, annal_slice session,
-                                const annal_event *event, bool *out_past, annal_error *err)
+                                const annal_event *event, bool *out_past, bool *out_applied,
+                                annal_error *err)
 {
     const char *refused = NULL;
     char what[700];
     if (follower->pack == NULL)
         return ANNAL_OK;
-    annal_status status = annal__applier_check(follower->applier, session, event, &refused, err);
+    annal_status status =
+        annal__applier_check(follower->applier, session, event, &refused, out_applied, err);
     *out_past = refused != NULL;
     if (status < 0 || refused == NULL)
         return status;
@@ -78,11 +81,11 @@ annal_status annal__pack_follower_event(struct follower *follower, annal_slice s
                                         const annal_event *event, annal_error *err)
 {
     const char *refused = NULL;
-    bool past = false;
+    bool past = false, applied = false;
     if (follower->tried != NULL)
         return keep_tried(follower, event);
-    annal_status status = check_guard(follower, session, event, &past, err);
-    if (status >= 0)
+    annal_status status = check_guard(follower, session, event, &past, &applied, err);
+    if (status >= 0 && !applied)
         status = annal__applier_event(follower->applier, session, event, &refused, err);
     return status < 0 || refused == NULL || past
                ? status
