@@ -38,6 +38,7 @@
 #   make picture                      run the command and draw docs/terminal.svg
 #   make man                          docs/annal.1, from the tables of the verbs and tools/manual/annal.1.in
 #   make reference                    HTML and manual pages of the library, from its headers: build/release/reference
+#   make lint                         what takes seconds: names, layers, floors, words and columns of texts, manual page, format
 #   make format, make clean
 
 # Both spellings are usual.
@@ -45,7 +46,7 @@ prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
 .PHONY: build test check test-cluster bench-ship fleet test-python bench-python node web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts bench-recall \
-	picture man reference format clean setup
+	picture man reference lint lint-format format clean setup
 
 build: setup
 	cmake --preset release && cmake --build --preset release
@@ -248,6 +249,18 @@ reference:
 	@cmake/setup.sh reference
 	cmake --preset release && cmake --build build/release --target reference
 	@echo build/release/reference/html/index.html
+
+lint: setup lint-format
+	cmake --preset dev
+	cmake --build --preset dev --target annal_command annal_manual run_test
+	ctest --preset dev -R '^(docs_functions|docs_manual|event_fields|floors|layers|prefixes|requirements|words)$$'
+
+# clang-format does not change comments.
+lint-format:
+	git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+	@! git ls-files '*.c' '*.h' | LC_ALL=C.UTF-8 xargs grep -nP '^.{101,}|^\s+\* \*/$$' || \
+		{ echo "lines of more than 100 columns, and ends of comments that are torn off"; exit 1; }
+	git ls-files '*.sh' .ci/run | xargs shellcheck
 
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
