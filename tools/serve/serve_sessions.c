@@ -269,7 +269,7 @@ static annal_status put_page(const struct listing *listing, struct buf *sql)
         return status < 0 ? status : annal__buf_append(sql, ")", 1);
     }
     return annal__buf_printf(sql, chosen, keys[listing->sort],
-                             listing->sort == SORT_COST ? SESSION_USAGE : "", conditions, root,
+                             listing->sort == SORT_COST ? SESSION_COSTS : "", conditions, root,
                              listing->failed ? failed : "",
                              listing->params[PARENT].kind == ANNAL_VALUE_NULL ? "" : of_parent,
                              listing->sort == SORT_TITLE ? ">" : "<", order, order);

@@ -83,7 +83,7 @@ enum {
 /*
  * Parts of a SELECT of these columns. SESSION_SELECT may be followed by further columns; then
  * follow SESSION_JOINED, or another source of s and SESSION_PARENTS, and a join of c, which has the
- * columns of usage_by_session: SESSION_USAGE, or one for fewer sessions.
+ * columns of usage_by_session, for the sessions of the list.
  */
 #define SESSION_SELECT                                                                             \
     "SELECT s.id AS session_id, s.status, s.events, s.total_turns, s.total_tokens,"                \
@@ -133,7 +133,12 @@ enum {
     " LEFT JOIN forks f ON f.session_id = s.id"                                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
 #define SESSION_JOINED " FROM sessions s" SESSION_PARENTS
-#define SESSION_USAGE  " LEFT JOIN usage_by_session c ON c.session_id = s.id"
+/* The join for the sort key c.cost_usd. It is the cost in usage_by_session, but SQLite would
+ * compute all columns of that view, which takes twice as long. The view is in main: a table of
+ * session_costs_put() has the same name. */
+#define SESSION_COSTS                                                                              \
+    " LEFT JOIN (SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd"         \
+    " FROM main.usage_costs GROUP BY session_id) c ON c.session_id = s.id"
 
 /* Return whether the tables of the pack annotations can be read. */
 bool session_has_marks(annal_index *index);
