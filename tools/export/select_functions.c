@@ -10,8 +10,11 @@
  *     md_members(x)              the members of an object as a fenced block
  *     md_output(x, lines, hint)  the result of a tool in fenced blocks of at most so many lines,
  *                                0: all; a note says how many were cut, and ends with the hint
+ *     content_text(x)            the texts of a message or a result, a line each; thoughts and
+ *                                pictures are left out; a value that has no blocks as JSON
  *     content_empty(x)           '1' if no block of a message has a text, else NULL
  */
+#include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/export/export.h"
 #include "tools/export/page.h"
@@ -67,6 +70,35 @@ static annal_status md_output(const annal_value *values, struct buf *out)
     return ANNAL_OK;
 }
 
+static annal_status append_text(struct buf *out, annal_slice raw)
+{
+    bool half = false;
+    return raw.ptr[0] == '"' ? annal__json_decode(raw, out, &half)
+                             : annal__buf_append_slice(out, raw);
+}
+
+static annal_status content_text(const annal_value *values, struct buf *out)
+{
+    struct json_walk walk;
+    annal_slice part, raw = values[0].bytes;
+    annal_status status = ANNAL_OK;
+    bool any = false;
+    if (values[0].kind != ANNAL_VALUE_TEXT || raw.len == 0 || annal__slice_is(raw, "null"))
+        return ANNAL_END;
+    if (raw.ptr[0] != '[' || !annal__json_walk_array(&walk, raw))
+        return append_text(out, raw);
+    while (status >= 0 && annal__json_walk_item(&walk, &part)) {
+        annal_slice text = event_block_text(part);
+        if (text.len == 0 || event_block_is_thought(part))
+            continue;
+        status = any ? annal__buf_append(out, "\n", 1) : ANNAL_OK;
+        any = true;
+        if (status >= 0)
+            status = append_text(out, text);
+    }
+    return status;
+}
+
 static annal_status content_empty(const annal_value *values, struct buf *out)
 {
     SCOPED_BUF hold = {.limit = SIZE_MAX};
@@ -79,5 +111,6 @@ const annal__sql_function select_functions[] = {{"md_line", 2, md_line},
                                                 {"md_content", 1, md_content},
                                                 {"md_members", 1, md_members},
                                                 {"md_output", 3, md_output},
+                                                {"content_text", 1, content_text},
                                                 {"content_empty", 1, content_empty},
                                                 {NULL, 0, NULL}};
