@@ -487,9 +487,11 @@ END_TEST
 
 static duckdb_state (*set_config)(duckdb_config config, const char *name, const char *value);
 
+/* Too little to sort the session. DuckDB 2.0 needs more for its files than 1.5. */
 static duckdb_state give_little_memory(duckdb_config config, const char *name, const char *value)
 {
-    return set_config(config, name, strcmp(name, "memory_limit") == 0 ? "32MB" : value);
+    const char *little = strncmp(duckdb.library_version(), "v1.", 3) == 0 ? "32MB" : "56MB";
+    return set_config(config, name, strcmp(name, "memory_limit") == 0 ? little : value);
 }
 
 static annal_status expect_next(void *arg, const annal_event *event, annal_error *err)

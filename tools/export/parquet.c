@@ -20,7 +20,7 @@
 enum { CHUNK_BYTES = 4 << 20, ROW_GROUP_ROWS = 122880 };
 #define ROW_GROUP_BYTES "32MB"
 /* DuckDB's memory; a row with several values of 64 MiB may need more, and is refused */
-#define MEMORY_LIMIT "1GB"
+#define MEMORY_LIMIT "2GB"
 
 struct parquet {
     duckdb_database database;
