@@ -86,9 +86,7 @@ annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
         status = check_id(draft->id, err);
     if (status == ANNAL_OK && draft->cause.len > 0)
         status = check_cause(draft->cause, err);
-    if (status == ANNAL_OK)
-        status = check_data(draft->data_format, draft->data, err);
-    return status;
+    return status != ANNAL_OK ? status : check_data(draft->data_format, draft->data, err);
 }
 
 annal_status annal__draft_check_expect(annal_slice session, const annal_append_options *options,

@@ -85,9 +85,7 @@ static annal_status encode_header(struct buf *out, const struct frame_header *he
         annal__hex_text(header->replaces, FRAME_FILE_ID_BYTES, file);
         status = annal__buf_printf(out, ",\"replaces\":\"%s\"", file);
     }
-    if (status < 0)
-        return status;
-    return append_trailer(out, start, 0, out_h);
+    return status < 0 ? status : append_trailer(out, start, 0, out_h);
 }
 
 static char *put(char *at, annal_slice bytes)

@@ -191,9 +191,7 @@ annal_status annal__backup_sync_tree(const struct io *io, const char *target,
         if (status >= 0)
             status = annal__io_sync_dir(io, path.ptr, err);
     }
-    if (status < 0)
-        return status;
-    return annal__io_sync_dir(io, target, err);
+    return status < 0 ? status : annal__io_sync_dir(io, target, err);
 }
 
 static int count_name(void *arg, const char *name)

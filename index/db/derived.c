@@ -80,9 +80,7 @@ static annal_status make_schema(struct derived *derived, annal_error *err)
         status = annal__db_exec(derived->db, "BEGIN IMMEDIATE", err);
     if (status >= 0)
         status = derived->ops->make(derived->arg, derived->db, err);
-    if (status >= 0)
-        status = annal__db_exec(derived->db, ids, err);
-    return status;
+    return status < 0 ? status : annal__db_exec(derived->db, ids, err);
 }
 
 static annal_status open_writer(struct derived *derived, int flags, annal_error *err)

@@ -139,20 +139,29 @@ static annal_status reader_until(struct derived *derived, int64_t deadline_us, s
     }
 }
 
-annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
-                                   struct stamp *out_stamp, annal_error *err)
+/* Get a connection from get() in at most wait_ms milliseconds. */
+static annal_status get_within(struct derived *derived, uint32_t wait_ms,
+                               annal_status (*get)(struct derived *derived, int64_t deadline_us,
+                                                   struct opened *out, annal_error *err),
+                               sqlite3 **out_db, struct stamp *out_stamp, annal_error *err)
 {
     struct patience_limit limit;
     int64_t deadline_us = annal__deadline_after(wait_ms);
     annal__patience_limit(&derived->patience, &limit, deadline_us);
     struct opened opened = {0};
-    annal_status status = reader_until(derived, deadline_us, &opened, err);
+    annal_status status = get(derived, deadline_us, &opened, err);
     annal__patience_unlimit(&derived->patience, &limit);
     if (status < 0)
         return status;
     *out_db = opened.db;
     *out_stamp = opened.stamp;
     return ANNAL_OK;
+}
+
+annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err)
+{
+    return get_within(derived, wait_ms, reader_until, out_db, out_stamp, err);
 }
 
 /*
@@ -319,17 +328,7 @@ static annal_status borrow_until(struct derived *derived, int64_t deadline_us, s
 annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err)
 {
-    struct patience_limit limit;
-    int64_t deadline_us = annal__deadline_after(wait_ms);
-    annal__patience_limit(&derived->patience, &limit, deadline_us);
-    struct opened opened = {0};
-    annal_status status = borrow_until(derived, deadline_us, &opened, err);
-    annal__patience_unlimit(&derived->patience, &limit);
-    if (status < 0)
-        return status;
-    *out_db = opened.db;
-    *out_stamp = opened.stamp;
-    return ANNAL_OK;
+    return get_within(derived, wait_ms, borrow_until, out_db, out_stamp, err);
 }
 
 annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,

@@ -89,9 +89,7 @@ static annal_status remove_satellites(const struct io *io, const char *database,
         status = remove_file(io, database, "-shm", err);
     if (status >= 0)
         status = remove_file(io, database, "-journal", err);
-    if (status >= 0)
-        status = remove_file(io, database, PROOF_MARK, err);
-    return status;
+    return status < 0 ? status : remove_file(io, database, PROOF_MARK, err);
 }
 
 annal_status annal__files_remove(const struct io *io, const char *database, annal_error *err)

@@ -184,6 +184,13 @@ int annal__functions_add(sqlite3 *db)
         {"annal_cost", 2, sql_cost},
         {"annal_blob", 1, sql_blob},
         {"annal_prompt_over", 2, sql_prompt_over},
+        {"annal_title", 1, annal__title},
+        {"annal_said", 1, annal__title_said},
+        {"annal_message", 1, annal__message_group},
+        {"annal_pattern", 1, annal__message_pattern},
+        {"annal_f32", 1, annal__vectors_f32},
+        {"vec_distance_l2", 2, annal__vectors_l2},
+        {"vec_distance_cosine", 2, annal__vectors_cosine},
     };
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     int rc = SQLITE_OK;
@@ -195,11 +202,5 @@ int annal__functions_add(sqlite3 *db)
                                         sql_session_id, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = annal__periods_add(db);
-    if (rc == SQLITE_OK)
-        rc = annal__title_add(db);
-    if (rc == SQLITE_OK)
-        rc = annal__message_add(db);
-    if (rc == SQLITE_OK)
-        rc = annal__statistics_add(db);
-    return rc == SQLITE_OK ? annal__vectors_add(db) : rc;
+    return rc == SQLITE_OK ? annal__statistics_add(db) : rc;
 }

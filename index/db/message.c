@@ -142,7 +142,7 @@ static void give(sqlite3_context *context, struct buf *text, annal_status status
     annal__buf_done(text);
 }
 
-static void sql_message(sqlite3_context *context, int count, sqlite3_value **values)
+void annal__message_group(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct buf line = {0};
     (void)count;
@@ -190,7 +190,7 @@ static size_t varying_bytes(annal_slice text, size_t at)
     return 0;
 }
 
-static void sql_pattern(sqlite3_context *context, int count, sqlite3_value **values)
+void annal__message_pattern(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct buf out = {0};
     annal_slice text = text_of(values[0]);
@@ -212,15 +212,4 @@ static void sql_pattern(sqlite3_context *context, int count, sqlite3_value **val
             status = annal__buf_append(&out, &c, 1);
     }
     give(context, &out, status);
-}
-
-int annal__message_add(sqlite3 *db)
-{
-    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    int rc = sqlite3_create_function_v2(db, "annal_message", 1, flags, NULL, sql_message, NULL,
-                                        NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function_v2(db, "annal_pattern", 1, flags, NULL, sql_pattern, NULL,
-                                        NULL, NULL);
-    return rc;
 }

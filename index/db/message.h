@@ -5,7 +5,8 @@
 
 #include <sqlite3.h>
 
-/* Add the SQL functions to a connection. Returns a result code of SQLite. */
-int annal__message_add(sqlite3 *db);
+/* annal_message() and annal_pattern() */
+void annal__message_group(sqlite3_context *context, int count, sqlite3_value **values);
+void annal__message_pattern(sqlite3_context *context, int count, sqlite3_value **values);
 
 #endif

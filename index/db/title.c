@@ -287,7 +287,7 @@ static annal_slice text_of(sqlite3_value *value)
     return (annal_slice){text, text == NULL ? 0 : (size_t)sqlite3_value_bytes(value)};
 }
 
-static void sql_title(sqlite3_context *context, int count, sqlite3_value **values)
+void annal__title(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct line line = {0};
     (void)count;
@@ -295,7 +295,7 @@ static void sql_title(sqlite3_context *context, int count, sqlite3_value **value
     give(context, &line);
 }
 
-static void sql_said(sqlite3_context *context, int count, sqlite3_value **values)
+void annal__title_said(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct line line = {0};
     struct json_walk walk;
@@ -313,15 +313,4 @@ static void sql_said(sqlite3_context *context, int count, sqlite3_value **values
         (void)put_block(&line, content);
     }
     give(context, &line);
-}
-
-int annal__title_add(sqlite3 *db)
-{
-    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    int rc =
-        sqlite3_create_function_v2(db, "annal_title", 1, flags, NULL, sql_title, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function_v2(db, "annal_said", 1, flags, NULL, sql_said, NULL, NULL,
-                                        NULL);
-    return rc;
 }

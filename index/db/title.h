@@ -7,8 +7,9 @@
 
 #include <sqlite3.h>
 
-/* Add the SQL functions for titles to a connection. Returns a result code of SQLite. */
-int annal__title_add(sqlite3 *db);
+/* annal_title() and annal_said() */
+void annal__title(sqlite3_context *context, int count, sqlite3_value **values);
+void annal__title_said(sqlite3_context *context, int count, sqlite3_value **values);
 
 /*
  * Return the text after a block at the beginning of a message that an agent wrote, not the user: a

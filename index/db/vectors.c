@@ -113,7 +113,7 @@ static const char *read_vector(sqlite3_value *value, struct vector *out)
 
 /* ---- The functions ---- */
 
-static void sql_f32(sqlite3_context *context, int count, sqlite3_value **values)
+void annal__vectors_f32(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
     struct vector vector = {0};
@@ -162,7 +162,7 @@ static bool take_pair(sqlite3_context *context, sqlite3_value **values, struct v
     return false;
 }
 
-static void sql_l2(sqlite3_context *context, int count, sqlite3_value **values)
+void annal__vectors_l2(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
     struct vector a = {0}, b = {0};
@@ -178,7 +178,7 @@ static void sql_l2(sqlite3_context *context, int count, sqlite3_value **values)
     vector_done(&b);
 }
 
-static void sql_cosine(sqlite3_context *context, int count, sqlite3_value **values)
+void annal__vectors_cosine(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
     struct vector a = {0}, b = {0};
@@ -195,21 +195,4 @@ static void sql_cosine(sqlite3_context *context, int count, sqlite3_value **valu
     }
     vector_done(&a);
     vector_done(&b);
-}
-
-int annal__vectors_add(sqlite3 *db)
-{
-    static const struct {
-        const char *name;
-        int arguments;
-        void (*function)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"annal_f32", 1, sql_f32},
-                     {"vec_distance_l2", 2, sql_l2},
-                     {"vec_distance_cosine", 2, sql_cosine}};
-    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-    int rc = SQLITE_OK;
-    for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
-        rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
-                                        functions[i].function, NULL, NULL, NULL);
-    return rc;
 }

@@ -5,7 +5,9 @@
 
 #include <sqlite3.h>
 
-/* Add the SQL functions for vectors to a connection. Returns a result code of SQLite. */
-int annal__vectors_add(sqlite3 *db);
+/* annal_f32(), vec_distance_l2() and vec_distance_cosine() */
+void annal__vectors_f32(sqlite3_context *context, int count, sqlite3_value **values);
+void annal__vectors_l2(sqlite3_context *context, int count, sqlite3_value **values);
+void annal__vectors_cosine(sqlite3_context *context, int count, sqlite3_value **values);
 
 #endif

@@ -92,9 +92,8 @@ annal_status annal__follower_open(struct follower *follower, annal_error *err)
     annal_status status = annal__follower_get_cursor(follower, db, &follower->get_cursor, err);
     if (status >= 0)
         status = annal__db_prepare(db, put_cursor, &follower->put_cursor, err);
-    if (status >= 0)
-        status = annal__db_prepare(db, insert_finding, &follower->insert_finding, err);
-    return status;
+    return status < 0 ? status
+                      : annal__db_prepare(db, insert_finding, &follower->insert_finding, err);
 }
 
 void annal__follower_close(struct follower *follower)

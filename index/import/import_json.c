@@ -457,8 +457,7 @@ static annal_status put_rest(struct buf *out, const struct json_place *place, st
         at = to;
         before = hole;
     }
-    status = put_compact(out, place->text->spaced, (annal_slice){at, (size_t)(end - at)});
-    return status;
+    return put_compact(out, place->text->spaced, (annal_slice){at, (size_t)(end - at)});
 }
 
 /* Compose the SELECT of json_remove() for this number of arguments. */

@@ -75,9 +75,7 @@ annal_status annal__outbox_make(sqlite3 *db, annal_error *err)
     annal_status status = annal__db_exec(db, annal__outbox_tables, err);
     if (status >= 0)
         status = annal__db_exec(db, sql, err);
-    if (status >= 0)
-        status = annal__outbox_baseline(db, true, err);
-    return status;
+    return status < 0 ? status : annal__outbox_baseline(db, true, err);
 }
 
 annal_status annal__outbox_drop(sqlite3 *db, annal_error *err)

@@ -181,9 +181,8 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
         status = annal__pack_schema_remake(fill, err);
     if (status >= 0)
         status = annal__pack_follower_open(&fill->follower, packs, 1, err);
-    if (status >= 0)
-        status = annal__indexer_catch_up(&fill->follower, session_of(fill, id), err);
-    return status;
+    return status < 0 ? status
+                      : annal__indexer_catch_up(&fill->follower, session_of(fill, id), err);
 }
 
 /* Create or change the tables of one pack, and prepare its handlers. If the pack itself is wrong,

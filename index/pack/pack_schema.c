@@ -66,9 +66,7 @@ static annal_status drop_tables(struct pack_fill *fill, annal_error *err)
             status = annal__db_exec(pack_fill_db(fill), sql, err);
     } while (status >= 0 && sql != NULL);
     sqlite3_free(sql);
-    if (status >= 0)
-        status = run_for_pack(fill, "DELETE FROM _object WHERE pack = ?1", err);
-    return status;
+    return status < 0 ? status : run_for_pack(fill, "DELETE FROM _object WHERE pack = ?1", err);
 }
 
 /* Record the objects that were created after `before` (a rowid of sqlite_schema) in _object, so
@@ -145,9 +143,7 @@ annal_status annal__pack_schema_remake(struct pack_fill *fill, annal_error *err)
         status = make_tables(fill, err);
     if (status >= 0 && writable)
         status = annal__outbox_make(pack_fill_db(fill), err);
-    if (status >= 0)
-        status = note_made(fill, rest_hash, err);
-    return status;
+    return status < 0 ? status : note_made(fill, rest_hash, err);
 }
 
 /* ---- The text of the existing tables ---- */

@@ -182,9 +182,7 @@ static annal_status fix(annal__view *view, annal_error *err)
     if (status >= 0)
         status =
             annal__follower_get_cursor(&view->index->follower, view->db, &view->get_cursor, err);
-    if (status >= 0)
-        status = annal__view_position(view, (annal_slice){0}, &unused, err);
-    return status;
+    return status < 0 ? status : annal__view_position(view, (annal_slice){0}, &unused, err);
 }
 
 annal_status annal__view_open(annal_index *index, annal__view **out_view, annal_error *err)

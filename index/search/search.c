@@ -432,9 +432,7 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
     annal_status status = add_functions(search, db, err);
     for (size_t i = 0; status >= 0 && i < sizeof all / sizeof *all; i++)
         status = annal__db_prepare(db, all[i].sql, all[i].stmt, err);
-    if (status >= 0)
-        status = annal__follower_open(&search->follower, err);
-    return status;
+    return status < 0 ? status : annal__follower_open(&search->follower, err);
 }
 
 static void closing(void *arg)

@@ -67,8 +67,7 @@ static annal_status put_reference(struct buf *out, annal_slice data, annal_slice
                       "\"%s" REFERENCE "\":{\"sha256\":\"%s\",\"bytes\":%" PRIu64
                       ",\"media_type\":\"%s\",\"path\":\"artifacts/%s/%s" ARTIFACT_SUFFIX "\"}",
                       field, info->sha256, info->bytes, media_type, info->session, info->sha256);
-    annal_status status = annal__buf_append(out, behind, (size_t)(data.ptr + data.len - behind));
-    return status;
+    return annal__buf_append(out, behind, (size_t)(data.ptr + data.len - behind));
 }
 
 annal_status annal__artifact_externalize(annal_store *store, annal_slice session, const char *field,

@@ -112,9 +112,8 @@ static annal_status feed(struct acp_record *record, struct acp_out *out, annal_e
     annal_status status = record->import == NULL ? open_import(record, err) : ANNAL_OK;
     const annal_import_line line = {.number = ++record->lines,
                                     .bytes = annal__buf_slice(&record->line)};
-    if (status >= 0)
-        status = annal_import_feed(record->import, &line, 1, take_event, &taking, err);
-    return status;
+    return status < 0 ? status
+                      : annal_import_feed(record->import, &line, 1, take_event, &taking, err);
 }
 
 /* Begin record->line with where a line is from, and when it arrived. */

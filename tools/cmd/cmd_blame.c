@@ -146,9 +146,8 @@ static int run_blame(const struct args *args)
                                   text_value(annal__buf_slice(&text)),
                                   integer_value((int64_t)first), integer_value((int64_t)last),
                                   text_or_null(annal__buf_slice(&commits))};
-    if (exit_status == EXIT_DONE)
-        exit_status = print_answer(args, annal__sql_git_blame, params, 5);
-    return exit_status;
+    return exit_status != EXIT_DONE ? exit_status
+                                    : print_answer(args, annal__sql_git_blame, params, 5);
 }
 
 static const struct field blame_fields[] = {
@@ -186,9 +185,8 @@ static int run_log(const struct args *args)
                                    "than 64 MiB",
                                    range);
     const annal_value params[] = {text_value(annal__buf_slice(&patch))};
-    if (exit_status == EXIT_DONE)
-        exit_status = print_answer(args, annal__sql_git_log, params, 1);
-    return exit_status;
+    return exit_status != EXIT_DONE ? exit_status
+                                    : print_answer(args, annal__sql_git_log, params, 1);
 }
 
 static const struct field log_fields[] = {

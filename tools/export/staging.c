@@ -124,9 +124,7 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
         return annal__fail_errno(staging->err, "cannot lock the directory %s", staging->stage.ptr);
     staging_remove_stale(staging->store);
     annal_status status = make_directory(staging, "events");
-    if (status == ANNAL_OK)
-        status = make_directory(staging, "artifacts");
-    return status;
+    return status != ANNAL_OK ? status : make_directory(staging, "artifacts");
 }
 
 annal_status staging_check_space(struct staging *staging, uint64_t bytes)
@@ -439,9 +437,7 @@ annal_status staging_finish(struct staging *staging)
         status = compare_all(staging);
     if (status == ANNAL_OK)
         status = move_in(staging);
-    if (status == ANNAL_OK)
-        status = prove_here(staging);
-    return status;
+    return status != ANNAL_OK ? status : prove_here(staging);
 }
 
 void staging_keep(struct staging *staging)

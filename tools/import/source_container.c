@@ -294,9 +294,7 @@ static annal_status open_file(const struct importer *importer,
     out->is_log = true;
     if (has_magic(out->fd, zstd_magic, 4))
         status = undo_zstd(options->only_whole, out, err);
-    if (status == ANNAL_OK)
-        status = open_text(importer, options, out, err);
-    return status;
+    return status != ANNAL_OK ? status : open_text(importer, options, out, err);
 }
 
 /* Open the path without waiting: it may have been replaced by a FIFO. */

@@ -220,9 +220,8 @@ static int ask_twice(const struct plot *plot, const char *sql, int columns, anna
     int exit_status =
         ask(plot, plot->list.count == 0 ? annal__sql_plot_store_axis : annal__sql_plot_session_axis,
             columns, (annal_slice){0}, keep_text, &axis);
-    if (exit_status == EXIT_DONE)
-        exit_status = ask(plot, sql, columns, annal__buf_slice(&axis), fn, arg);
-    return exit_status;
+    return exit_status != EXIT_DONE ? exit_status
+                                    : ask(plot, sql, columns, annal__buf_slice(&axis), fn, arg);
 }
 
 static int draw(const struct plot *plot)

@@ -89,9 +89,8 @@ static annal_status next_event(struct recovery *r, annal_event *event)
 {
     uint64_t data_bytes = 0;
     annal_status status = annal__cursor_next_head(r->cursor, event, &data_bytes, &r->err);
-    if (status != ANNAL_OK)
-        return status;
-    return event_read_data(r->cursor, event, data_bytes, &r->data, &r->err);
+    return status != ANNAL_OK ? status
+                              : event_read_data(r->cursor, event, data_bytes, &r->data, &r->err);
 }
 
 static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t to)

@@ -170,9 +170,8 @@ static annal_status write_record(const struct stale *stale, const struct quiet *
 {
     annal__json_put(out, "{\"action\":\"transition\",\"target_id\":\"#\",\"actor\":?",
                     annal_slice_of(quiet->session), stale->actor);
-    annal_status status = annal__buf_printf(
+    return annal__buf_printf(
         out, ",\"details\":{\"to\":\"failed\",\"seq\":%" PRIu64 ",\"why\":\"%s\"}}", seq, why);
-    return status;
 }
 
 static annal_status record(const struct stale *stale, const struct quiet *quiet, uint64_t seq,
