@@ -278,7 +278,7 @@ static bool is_condition(annal_slice word)
     const char *sign = memchr(word.ptr, '=', word.len);
     const char *end = word.ptr + word.len, *name_end = sign == NULL ? end : sign;
     return annal__pack_is_field((annal_slice){word.ptr + 1, (size_t)(name_end - word.ptr - 1)}) &&
-           sign + 1 != end;
+           (sign == NULL || sign + 1 != end);
 }
 
 /* The pack and the line number of a section line, for messages. */
