@@ -62,7 +62,7 @@ def now_or(match):
 
 def plain(text, place):
     text = SECONDS.sub(now_or, text)
-    return TODAY.sub("[today]", NOW.sub("[now]", text.replace(place, "[dir]")))
+    return TODAY.sub("[today]", NOW.sub("[now]", text.replace(place, "[dir]").replace(DATA, "[data]")))
 
 
 def lines_of(path, mark):
