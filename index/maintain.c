@@ -130,16 +130,20 @@ static annal_status prove_database(void *arg, struct pack_database *database, an
     return prove(arg, &database->derived, err);
 }
 
+annal_status annal__maintain_prove_search(annal_index *index, bool all, annal__damaged_fn fn,
+                                          void *arg, annal_error *err)
+{
+    const struct proving proving = {index, all, fn, arg};
+    annal_status status = prove(&proving, &index->search.derived, err);
+    return status == ANNAL_OK && all ? annal__search_check(&index->search, fn, arg, err) : status;
+}
+
 annal_status annal__maintain_prove(annal_index *index, const annal_slice *sessions, size_t count,
                                    bool all, annal__damaged_fn fn, void *arg, annal_error *err)
 {
     struct proving proving = {index, all, fn, arg};
     struct pack_set *set = NULL;
-    annal_status status = prove(&proving, &index->search.derived, err);
-    if (status == ANNAL_OK && all)
-        status = annal__search_check(&index->search, fn, arg, err);
-    if (status == ANNAL_OK)
-        status = prove(&proving, &index->derived, err);
+    annal_status status = prove(&proving, &index->derived, err);
     if (status == ANNAL_OK)
         status = annal__packs_get(index, &set, err);
     if (status == ANNAL_OK)

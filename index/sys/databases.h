@@ -52,14 +52,20 @@ ANNAL_MUST_CHECK annal_status annal__maintain_databases(annal_index *index, anna
 typedef int (*annal__damaged_fn)(void *arg, const char *name, bool users_write, const char *what);
 
 /*
- * Examine each database in its current state, including the databases of these sessions, or of all
- * sessions if count is 0: the mark of a damaged page, the schema, and, if all is set, every page.
- * Damaged databases are reported; the next query rebuilds them. Call it before anything else uses
- * the index. Any thread.
+ * Examine each database except search.db in its current state, including the databases of these
+ * sessions, or of all sessions if count is 0: the mark of a damaged page, the schema, and, if all
+ * is set, every page. Damaged databases are reported; the next query rebuilds them. Call it before
+ * anything else uses the index. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__maintain_prove(annal_index *index, const annal_slice *sessions,
                                                     size_t count, bool all, annal__damaged_fn fn,
                                                     void *arg, annal_error *err);
+
+/* Examine search.db in the same way; if all is set, also the content of its index of words. Call it
+ * before the first search. Any thread. */
+ANNAL_MUST_CHECK annal_status annal__maintain_prove_search(annal_index *index, bool all,
+                                                           annal__damaged_fn fn, void *arg,
+                                                           annal_error *err);
 
 /*
  * A function that is called with the number of rows of a table. It returns 0 to continue; any other

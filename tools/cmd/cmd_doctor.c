@@ -412,6 +412,7 @@ static annal_status check_snapshots(struct doctor *doctor, annal_index *index, a
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES];
     struct overdue sum = {0};
     annal_status status = annal__due_each(index, NULL, add_overdue, &sum, err);
+    bool cut = sum.sessions > NAMED_SESSIONS; /* whether not all of them are named */
     if (status == ANNAL_OK && sum.sessions == 0)
         tell(doctor, "snapshots", NULL, "none is overdue");
     else if (status == ANNAL_OK)
@@ -419,7 +420,7 @@ static annal_status check_snapshots(struct doctor *doctor, annal_index *index, a
              "overdue for %s session%s with %s events: %s%s; the next process that appends takes "
              "them; 'annal snapshot take' takes them now",
              human_count(sessions, sum.sessions), sum.sessions == 1 ? "" : "s",
-             human_count(events, sum.events), sum.named, sum.sessions > NAMED_SESSIONS ? " …" : "");
+             human_count(events, sum.events), sum.named, cut ? " …" : "");
     if (status == ANNAL_OK)
         status = annal_snapshot_each(index, (annal_slice){0}, tell_snapshot, doctor, err);
     return status;
@@ -499,6 +500,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
     struct stat info;
     status = annal_index_open(doctor->store, NULL, &index, err);
     /* check the index before its first use, which would rebuild a damaged one */
+    if (status == ANNAL_OK)
+        status = annal__maintain_prove_search(index, false, tell_damaged, doctor, err);
     if (status == ANNAL_OK)
         status = annal__maintain_prove(index, NULL, 0, false, tell_damaged, doctor, err);
     must_printf(&path, "%s/sessions.db", annal_store_path(doctor->store));

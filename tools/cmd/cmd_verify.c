@@ -11,8 +11,9 @@
  *     WINDOW sessions are read before their turn. So the memory is limited however many findings
  *     are printed.
  * (3) stdout and the progress bar are used only under `lock`.
- * (4) Another thread reads the copies of logs at the same time. Its findings are kept in the same
- *     way, and are printed last.
+ * (4) At the same time, if there is more than one job, one more thread examines search.db, one
+ *     fills the tables of packs again, and one reads the copies of logs. Their findings are kept in
+ *     the same way, and are printed after those of the sessions.
  */
 #include "index/sys/databases.h"
 #include "index/sys/findings.h"
@@ -77,21 +78,24 @@ struct verify {
     struct outcome outcomes[WINDOW];
     uint64_t sessions, events, bytes, findings, lagging;
     uint64_t artifacts;
-    bool is_last; /* whether everything is printed except the findings in copies of logs */
     /* number of commit logs, of the groups of events in them, and of the groups, and their bytes,
      * that no checkpoint covers yet */
     uint64_t logs, groups, unreleased, unreleased_bytes;
     int exit_status;
 };
 
-/* the thread that reads the copies of logs (rule 4) */
-struct sources {
+/* a thread of rule 4 */
+struct aside {
     struct verify *verify;
+    annal_status (*run)(struct aside *aside);
     pthread_t thread;
     bool is_started;
+    bool is_last;    /* whether all that is printed before its findings is printed; under lock */
     struct buf text; /* findings that are not printed yet */
-    uint64_t count, findings;
-    annal_error failure; /* status 0: no failure */
+    uint64_t count;  /* copies of logs that were read */
+    uint64_t findings;
+    annal_status status;
+    annal_error failure; /* set if status is below 0 */
 };
 
 /* a thread and its current session */
@@ -449,71 +453,131 @@ static int verify_logs(struct verify *verify)
     return annal__log_each(verify->store, found_log, verify, &err) < 0 ? fail_error(&err) : 0;
 }
 
+/* ---- Threads beside the sessions, rule 4 ---- */
+
+static void print_aside(struct aside *aside)
+{
+    progress_hide(&aside->verify->progress);
+    out_slice(annal__buf_slice(&aside->text));
+    annal__buf_clear(&aside->text);
+}
+
+/* If the text of the findings is too long to be kept, wait until everything before it is printed,
+ * and print it. */
+static void limit_aside(struct aside *aside)
+{
+    struct verify *verify = aside->verify;
+    if (aside->text.len <= TEXT_BYTES_MAX)
+        return;
+    pthread_mutex_lock(&verify->lock);
+    while (!aside->is_last)
+        pthread_cond_wait(&verify->moved, &verify->lock);
+    pthread_mutex_unlock(&verify->lock);
+    print_aside(aside);
+}
+
+static void *run_aside(void *arg)
+{
+    struct aside *aside = arg;
+    aside->status = aside->run(aside);
+    return NULL;
+}
+
+static void begin_aside(struct aside *aside)
+{
+    aside->is_started =
+        aside->verify->jobs > 1 && pthread_create(&aside->thread, NULL, run_aside, aside) == 0;
+}
+
+/* Wait for the end of the thread, or run its function here if it was not started, and print the
+ * findings. Return the exit status. */
+static int end_aside(struct aside *aside)
+{
+    struct verify *verify = aside->verify;
+    pthread_mutex_lock(&verify->lock);
+    aside->is_last = true;
+    pthread_cond_broadcast(&verify->moved);
+    pthread_mutex_unlock(&verify->lock);
+    if (aside->is_started)
+        pthread_join(aside->thread, NULL);
+    else
+        (void)run_aside(aside);
+    print_aside(aside);
+    annal__buf_done(&aside->text);
+    verify->findings += aside->findings;
+    return aside->status < 0 ? fail_error(&aside->failure) : EXIT_DONE;
+}
+
 /* ---- Databases ---- */
 
 static int found_damaged(void *arg, const char *name, bool users_write, const char *what)
 {
-    struct verify *verify = arg;
+    struct aside *aside = arg;
+    struct buf *text = &aside->text;
     const char *advice = users_write
                              ? "other programs write it: 'annal pack rebuild' moves it aside"
                              : "the next query rebuilds it from the journals";
-    verify->findings++;
-    if (verify->args->json) {
-        out_json("{\"database\":?,\"what\":?}\n", annal_slice_of(name), annal_slice_of(what));
+    aside->findings++;
+    if (aside->verify->args->json) {
+        must_json(text, "{\"database\":?,\"what\":?}\n", annal_slice_of(name),
+                  annal_slice_of(what));
     } else {
-        out_plain(annal_slice_of(name));
-        printf(": damaged, %s: ", advice);
-        out_plain(annal_slice_of(what));
-        printf("\n");
+        (void)out_line(text, annal_slice_of(name));
+        must_printf(text, ": damaged, %s: ", advice);
+        (void)out_line(text, annal_slice_of(what));
+        must_printf(text, "\n");
     }
+    limit_aside(aside);
     return 0;
 }
 
-/* Check the databases before their first use, which would rebuild a damaged database. Return the
- * exit status. */
-static int verify_databases(struct verify *verify)
+/* Check the databases before their first use, which would rebuild a damaged database. */
+static annal_status verify_databases(struct aside *aside)
 {
-    annal_error err = {0};
+    struct verify *verify = aside->verify;
     SCOPED_BUF names = {0};
     size_t count = (size_t)verify->args->operand_count;
-    int exit_status = EXIT_DONE;
     if (verify->index == NULL)
-        return EXIT_DONE;
+        return ANNAL_OK;
     for (size_t i = 0; i < count; i++) {
         const annal_slice name = annal_slice_of(verify->args->operands[i]);
         must_append(&names, &name, sizeof name);
     }
-    if (exit_status == EXIT_DONE &&
-        annal__maintain_prove(verify->index, (const annal_slice *)(void *)names.ptr, count, true,
-                              found_damaged, verify, &err) < 0)
-        exit_status = fail_error(&err);
-    return exit_status;
+    return annal__maintain_prove(verify->index, (const annal_slice *)(void *)names.ptr, count, true,
+                                 found_damaged, aside, &aside->failure);
+}
+
+static annal_status verify_search(struct aside *aside)
+{
+    annal_index *index = aside->verify->index;
+    return index == NULL
+               ? ANNAL_OK
+               : annal__maintain_prove_search(index, true, found_damaged, aside, &aside->failure);
 }
 
 /* ---- Packs ---- */
 
 static int found_in_pack(void *arg, const annal_pack_finding *finding)
 {
-    struct verify *verify = arg;
-    SCOPED_BUF text = {0};
-    progress_hide(&verify->progress);
-    verify->findings += finding->count;
-    if (verify->args->json) {
-        must_printf(&text, "{\"pack\":\"%s\",\"table\":", finding->pack);
+    struct aside *aside = arg;
+    struct buf *text = &aside->text;
+    aside->findings += finding->count;
+    if (aside->verify->args->json) {
+        must_printf(text, "{\"pack\":\"%s\",\"table\":", finding->pack);
         if (finding->table == NULL)
-            must_append_text(&text, "null");
+            must_append_text(text, "null");
         else
-            must_quote(&text, annal_slice_of(finding->table));
-        must_json(&text, ",\"remark\":#,\"what\":?}\n",
+            must_quote(text, annal_slice_of(finding->table));
+        must_json(text, ",\"remark\":#,\"what\":?}\n",
                   annal_slice_of(finding->remark ? "true" : "false"),
                   annal_slice_of(finding->what));
     } else {
-        must_printf(&text, "pack %s%s%s: %s%s\n", finding->pack,
+        must_printf(text, "pack %s%s%s: %s%s\n", finding->pack,
                     finding->table == NULL ? "" : ", table ",
                     finding->table == NULL ? "" : finding->table,
                     finding->remark ? "(no finding) " : "", finding->what);
     }
-    out_slice(annal__buf_slice(&text));
+    limit_aside(aside);
     return ANNAL_OK;
 }
 
@@ -529,18 +593,16 @@ static int found_in_core(void *arg, const annal_index_finding *finding)
     return found_in_pack(arg, &(annal_pack_finding){.pack = "core", .what = what, .count = 1});
 }
 
-/* Compare the tables of the packs with tables that are filled again from the journals. Return the
- * exit status. */
-static int verify_packs(struct verify *verify)
+/* Compare the tables of the packs with tables that are filled again from the journals. */
+static annal_status verify_packs(struct aside *aside)
 {
-    annal_error err = {0};
+    struct verify *verify = aside->verify;
+    annal_error *err = &aside->failure;
     annal_status status =
         verify->index == NULL
             ? ANNAL_OK
-            : annal__reader_core_findings(verify->index, found_in_core, verify, &err);
-    if (status >= 0)
-        status = annal_pack_verify(verify->packs, found_in_pack, verify, &err);
-    return status < 0 ? fail_error(&err) : 0;
+            : annal__reader_core_findings(verify->index, found_in_core, aside, err);
+    return status < 0 ? status : annal_pack_verify(verify->packs, found_in_pack, aside, err);
 }
 
 static void print_summary(const struct verify *verify, uint64_t sources)
@@ -631,20 +693,12 @@ static int verify_artifacts(struct verify *verify)
 
 /* ---- Copies of logs ---- */
 
-/* Print the findings in copies of logs; everything else must be printed already. */
-static void print_sources(struct sources *sources)
-{
-    out_slice(annal__buf_slice(&sources->text));
-    annal__buf_clear(&sources->text);
-}
-
 static void found_source(void *arg, const char *name, const annal_error *why)
 {
-    struct sources *sources = arg;
-    struct verify *verify = sources->verify;
-    struct buf *text = &sources->text;
-    sources->findings++;
-    if (verify->args->json) {
+    struct aside *aside = arg;
+    struct buf *text = &aside->text;
+    aside->findings++;
+    if (aside->verify->args->json) {
         must_json(text, "{\"source\":\"#\",\"what\":?}\n", annal_slice_of(name),
                   annal_slice_of(why->message));
     } else {
@@ -652,13 +706,7 @@ static void found_source(void *arg, const char *name, const annal_error *why)
         must_printf(text, "; if the log still exists, remove this file, and 'annal import "
                           "--recheck' copies the log again\n");
     }
-    if (text->len <= TEXT_BYTES_MAX)
-        return;
-    pthread_mutex_lock(&verify->lock);
-    while (!verify->is_last)
-        pthread_cond_wait(&verify->moved, &verify->lock);
-    pthread_mutex_unlock(&verify->lock);
-    print_sources(sources);
+    limit_aside(aside);
 }
 
 static int ignore_bytes(void *arg, annal_slice bytes)
@@ -670,59 +718,35 @@ static int ignore_bytes(void *arg, annal_slice bytes)
 
 static int verify_source(void *arg, const struct copy *copy)
 {
-    struct sources *sources = arg;
+    struct aside *aside = arg;
     annal_error why = {0};
     annal_status status =
-        copies_read(sources->verify->store, copy->name, copy->generation, ignore_bytes, NULL, &why);
-    sources->count++;
+        copies_read(aside->verify->store, copy->name, copy->generation, ignore_bytes, NULL, &why);
+    aside->count++;
     if (status == ANNAL_END)
         annal__fail(&why, ANNAL_ERR_CORRUPT,
                     "sources/%s: the end of this copy of a log is damaged; 'annal source restore' "
                     "restores an earlier state of the log",
                     copy->name);
     if (status != ANNAL_OK && out_wanted())
-        found_source(sources, copy->name, &why);
+        found_source(aside, copy->name, &why);
     return out_wanted() ? 0 : ANNAL_END;
 }
 
-static void *verify_sources(void *arg)
+static annal_status verify_sources(struct aside *aside)
 {
-    struct sources *sources = arg;
-    const struct args *args = sources->verify->args;
+    const struct args *args = aside->verify->args;
+    annal_status status = ANNAL_OK;
     for (int i = 0; i == 0 || i < args->operand_count; i++) {
         annal_slice session = annal_slice_of(args->operand_count > 0 ? args->operands[i] : NULL);
         annal_error err = {0};
-        if (copies_each(sources->verify->store, session, true, verify_source, found_source, sources,
-                        &err) < 0)
-            sources->failure = err;
+        if (copies_each(aside->verify->store, session, true, verify_source, found_source, aside,
+                        &err) < 0) {
+            aside->failure = err;
+            status = err.status;
+        }
     }
-    return NULL;
-}
-
-/* Read the copies of logs in another thread, if one can be started. */
-static void sources_begin(struct sources *sources, struct verify *verify)
-{
-    *sources = (struct sources){.verify = verify};
-    sources->is_started =
-        verify->jobs > 1 && pthread_create(&sources->thread, NULL, verify_sources, sources) == 0;
-}
-
-/* Wait until all copies of logs are read, and print the findings. Return the exit status. */
-static int sources_end(struct sources *sources)
-{
-    struct verify *verify = sources->verify;
-    pthread_mutex_lock(&verify->lock);
-    verify->is_last = true;
-    pthread_cond_broadcast(&verify->moved);
-    pthread_mutex_unlock(&verify->lock);
-    if (sources->is_started)
-        pthread_join(sources->thread, NULL);
-    else
-        (void)verify_sources(sources);
-    print_sources(sources);
-    annal__buf_done(&sources->text);
-    verify->findings += sources->findings;
-    return sources->failure.status < 0 ? fail_error(&sources->failure) : EXIT_DONE;
+    return status;
 }
 
 /* ---- The command ---- */
@@ -743,30 +767,39 @@ static int open_index(struct verify *verify)
     return exit_status;
 }
 
+static int worst(int exit_status, int other)
+{
+    return other > exit_status ? other : exit_status;
+}
+
 static int verify_all(struct verify *verify)
 {
+    struct aside databases = {.verify = verify, .run = verify_databases};
+    struct aside search = {.verify = verify, .run = verify_search};
+    struct aside packs = {.verify = verify, .run = verify_packs};
+    struct aside sources = {.verify = verify, .run = verify_sources};
+    bool all = verify->args->operand_count == 0; /* whether no session is named */
     int exit_status = sessions_collect(verify->store, verify->args, &verify->list);
     progress_begin(&verify->progress, "verify", verify->list.bytes);
     if (exit_status == 0) {
-        struct sources sources;
-        sources_begin(&sources, verify);
-        int logs = verify_databases(verify);
+        begin_aside(&sources);
+        begin_aside(&search);
+        int failed = end_aside(&databases);
+        if (all)
+            begin_aside(&packs);
         exit_status = verify_sessions(verify);
-        if (verify->args->operand_count == 0)
-            logs = verify_logs(verify) > logs ? EXIT_STORAGE : logs;
-        if (verify->args->operand_count == 0 && verify_strays(verify) != EXIT_DONE)
-            logs = EXIT_STORAGE;
-        int packs = verify->args->operand_count == 0 ? verify_packs(verify) : 0;
-        logs = packs > logs ? packs : logs;
-        if (verify->args->operand_count == 0 && verify_artifacts(verify) != EXIT_DONE)
-            logs = EXIT_STORAGE;
-        if (sources_end(&sources) != EXIT_DONE)
-            logs = EXIT_STORAGE;
+        failed = worst(failed, end_aside(&search));
+        if (all) {
+            failed = verify_logs(verify) == EXIT_DONE ? failed : EXIT_STORAGE;
+            failed = verify_strays(verify) == EXIT_DONE ? failed : EXIT_STORAGE;
+            failed = worst(failed, end_aside(&packs));
+            failed = verify_artifacts(verify) == EXIT_DONE ? failed : EXIT_STORAGE;
+        }
+        failed = end_aside(&sources) == EXIT_DONE ? failed : EXIT_STORAGE;
         print_summary(verify, sources.count);
         if (verify->findings > 0 && exit_status == EXIT_DONE)
             exit_status = EXIT_REFUSED;
-        if (logs > exit_status)
-            exit_status = logs;
+        exit_status = worst(exit_status, failed);
     }
     sessions_done(&verify->list);
     return exit_status;
