@@ -184,18 +184,19 @@ SELECT :session, :seq, :ts,
 WHERE NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 
--- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
-SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turns
-                           WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
+-- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   when $turn_id
 INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
-SELECT :session || ':' || $turn_id, :session,
-       (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
-       'started', :ts, $turn_id, :seq
-WHERE $turn_id IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id);
+VALUES (:session || ':' || $turn_id, :session,
+        (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
+        'started', :ts, $turn_id, :seq)
+ON CONFLICT (id) DO NOTHING;
 UPDATE sessions SET total_turns = total_turns + 1
 WHERE id = :session
   AND EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id AND seq = :seq);
+
+-- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
+SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turns
+                           WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 UPDATE turns SET
     status = CASE WHEN live_status IS NOT NULL THEN status
                   WHEN :type IN ('turn.failed', 'turn_error') THEN 'failed'
