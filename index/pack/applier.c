@@ -236,14 +236,16 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     bool runs = rc == SQLITE_OK && annal__handler_wants(handler);
     /* a single statement undoes its own changes if it fails; several statements, and one that
      * changes rows and then refuses, need a savepoint */
-    bool several = runs && (handler->count > 1 || (out_holds != NULL && !handler->asks));
+    bool asked = out_holds != NULL;
+    bool several = runs && (handler->count > 1 + annal__handler_first(handler, asked) ||
+                            (asked && !handler->asks));
     if (several)
         status = annal__db_run(applier->savepoint, err);
     if (runs && status >= 0)
         rc = annal__handler_run(handler, session, event, out_holds);
     annal__permit_steps(applier->db, NULL);
     if (rc != SQLITE_OK && status >= 0)
-        status = explain(applier, handler, session, event, out_holds != NULL, &spending, rc, err);
+        status = explain(applier, handler, session, event, asked, &spending, rc, err);
     annal__pack_fields_forget(handler->fields);
     if (several && status >= 0 && rc != SQLITE_OK)
         status = annal__db_run(applier->undo, err);

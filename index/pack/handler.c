@@ -256,13 +256,18 @@ bool annal__handler_wants(const struct handler *handler)
     return handler->condition_count == 0;
 }
 
+size_t annal__handler_first(const struct handler *handler, bool asked)
+{
+    return handler->asks && !asked ? 1 : 0;
+}
+
 int annal__handler_run(const struct handler *handler, annal_slice session, const annal_event *event,
                        bool *out_holds)
 {
     char ts[ANNAL_TIME_BYTES];
     int rc = SQLITE_OK;
     annal_time_format(event->ts_us, ts);
-    size_t i = out_holds == NULL && handler->asks ? 1 : 0;
+    size_t i = annal__handler_first(handler, out_holds != NULL);
     for (; i < handler->count && (rc == SQLITE_OK || rc == SQLITE_DONE); i++) {
         sqlite3_stmt *stmt = handler->statements[i].stmt;
         bool gave_row = false;

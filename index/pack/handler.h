@@ -61,6 +61,10 @@ void annal__handler_bind(const struct handler *handler, const struct statement *
  * annal__pack_fields_read() must have read the event's data before. */
 bool annal__handler_wants(const struct handler *handler);
 
+/* Return the index of the first statement that annal__handler_run() runs; asked: whether it checks
+ * a guard. */
+size_t annal__handler_first(const struct handler *handler, bool asked);
+
 /*
  * Run the statements; returns a result code of SQLite. annal__pack_fields_read() must have read the
  * event's data before. *out_holds: whether the guard allows the

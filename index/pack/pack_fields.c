@@ -8,8 +8,8 @@
  *     that every version of SQLite returns in the same way: strings without escapes, integers of up
  *     to 18 digits, true, false, null, and missing fields. If two members have the same name, the
  *     first is used.
- * (3) If a field has another value (a string with escapes, a number with a point, an array or an
- *     object), or a key contains an escape, SQLite reads all fields.
+ * (3) Another value (a string with escapes, a number with a point, an array or an object) is read
+ *     by SQLite, alone: `value ->> '$'`. If a key contains an escape, SQLite reads all fields.
  * (4) The walk does not check the JSON: data was checked when it was appended.
  * (5) The sections for an event share the list of its members, so that its data is walked over
  *     once. Only the members after the first PACK_MEMBERS_MAX are read by each section again.
@@ -29,11 +29,13 @@
 #define FIELDS_MAX 64
 /* maximum number of parts of a name for the walk; if a name has more, SQLite reads all fields */
 #define DEPTH_MAX 8
+#define LENGTHS   32
 
 struct value {
     int type; /* SQLITE_NULL, SQLITE_INTEGER or SQLITE_TEXT */
     sqlite3_int64 integer;
     annal_slice text;
+    sqlite3_value *asked; /* value that SQLite read (rule 3); NULL: the value is as above */
 };
 
 /* One part of a field's name, such as run in run::id. */
@@ -44,13 +46,17 @@ struct part {
 
 struct pack_fields {
     sqlite3_stmt *extractor; /* statement that takes data and returns all fields */
+    sqlite3_stmt *reader;    /* statement that takes one value; NULL until it is needed */
     struct buf names;
     size_t count;
     /* whether the walk can read the fields: not more than FIELDS_MAX, no name with more than
      * DEPTH_MAX parts */
     bool walk;
-    bool asked; /* whether the current values are columns of the extractor, and not in values */
+    bool asked;     /* whether the current values are columns of the extractor, and not in values */
+    bool has_asked; /* whether one of the values has a member asked */
     struct part parts[FIELDS_MAX][DEPTH_MAX];
+    /* a bit for each field whose first part has this length, modulo LENGTHS */
+    uint64_t of_length[LENGTHS];
     struct value values[FIELDS_MAX];
 };
 
@@ -104,6 +110,8 @@ static void split_name(struct pack_fields *fields, const char *name)
         parts[depth].last = colons == NULL;
         if (colons != NULL)
             parts[depth].key.len = (size_t)(colons - at);
+        if (depth == 0)
+            fields->of_length[parts->key.len % LENGTHS] |= UINT64_C(1) << (fields->count - 1);
         at = colons == NULL ? NULL : colons + 2;
     }
 }
@@ -141,7 +149,9 @@ void annal__pack_fields_free(struct pack_fields *fields)
 {
     if (fields == NULL)
         return;
+    annal__pack_fields_forget(fields);
     sqlite3_finalize(fields->extractor);
+    sqlite3_finalize(fields->reader);
     annal__buf_done(&fields->names);
     annal__free(fields);
 }
@@ -198,6 +208,21 @@ static bool read_integer(annal_slice word, sqlite3_int64 *out)
     return true;
 }
 
+/* Let SQLite read a value (rule 3). Returns false if it must read all fields. */
+static bool ask_value(struct pack_fields *fields, annal_slice raw, struct value *out)
+{
+    if (fields->reader == NULL && annal__db_prepare(sqlite3_db_handle(fields->extractor),
+                                                    "SELECT ?1 ->> '$'", &fields->reader, NULL) < 0)
+        return false;
+    annal__db_bind_text(fields->reader, 1, raw);
+    if (sqlite3_step(fields->reader) == SQLITE_ROW)
+        out->asked = sqlite3_value_dup(sqlite3_column_value(fields->reader, 0));
+    sqlite3_reset(fields->reader);
+    sqlite3_clear_bindings(fields->reader);
+    fields->has_asked = fields->has_asked || out->asked != NULL;
+    return out->asked != NULL;
+}
+
 /* Read a value, if it is of a kind that the walk reads (rule 2); otherwise return false. */
 static bool take_simple(annal_slice raw, struct value *out)
 {
@@ -226,6 +251,8 @@ static uint64_t match(const struct pack_fields *fields, uint64_t wanted, size_t 
                       annal_slice key)
 {
     uint64_t matched = 0;
+    if (depth == 0)
+        wanted &= fields->of_length[key.len % LENGTHS];
     for (; wanted != 0; wanted &= wanted - 1) {
         int i = __builtin_ctzll(wanted);
         if (annal__slice_same(fields->parts[i][depth].key, key))
@@ -242,7 +269,6 @@ static bool take_member(struct walk *walk, const struct pack_member *member, uin
                         size_t depth)
 {
     uint64_t here = 0;
-    struct value value;
     if (annal__json_is_escaped(member->name))
         return false;
     uint64_t matched =
@@ -252,12 +278,14 @@ static bool take_member(struct walk *walk, const struct pack_member *member, uin
         if (walk->fields->parts[i][depth].last)
             here |= UINT64_C(1) << i;
     }
-    if (here == 0 && matched != 0 && !walk_object(walk, member->value, matched, depth + 1))
+    uint64_t inside = matched & ~here;
+    if (inside != 0 && !walk_object(walk, member->value, inside, depth + 1))
         return false;
-    if (here != 0 && !take_simple(member->value, &value))
-        return false;
-    for (uint64_t rest = here; rest != 0; rest &= rest - 1)
-        walk->fields->values[__builtin_ctzll(rest)] = value;
+    for (uint64_t rest = here; rest != 0; rest &= rest - 1) {
+        struct value *value = &walk->fields->values[__builtin_ctzll(rest)];
+        if (!take_simple(member->value, value) && !ask_value(walk->fields, member->value, value))
+            return false;
+    }
     /* fields that were not found in this member are missing, because the first member with a name
      * is used */
     walk->left &= ~matched;
@@ -306,16 +334,28 @@ int annal__pack_fields_read(struct pack_fields *fields, struct pack_members *mem
 bool annal__pack_fields_is(const struct pack_fields *fields, int i, annal_slice text)
 {
     const struct value *value = &fields->values[i % FIELDS_MAX];
-    int type = fields->asked ? sqlite3_column_type(fields->extractor, i) : value->type;
+    sqlite3_value *asked =
+        fields->asked ? sqlite3_column_value(fields->extractor, i) : value->asked;
+    int type = asked == NULL ? value->type : sqlite3_value_type(asked);
     if (text.len == 0 || type != SQLITE_TEXT)
         return text.len == 0 && type != SQLITE_NULL;
-    return annal__slice_same(fields->asked ? annal__db_column(fields->extractor, i) : value->text,
-                             text);
+    if (asked == NULL)
+        return annal__slice_same(value->text, text);
+    const char *bytes = (const char *)sqlite3_value_text(asked);
+    return bytes != NULL &&
+           annal__slice_same((annal_slice){bytes, (size_t)sqlite3_value_bytes(asked)}, text);
 }
 
 void annal__pack_fields_forget(struct pack_fields *fields)
 {
-    if (fields == NULL || !fields->asked)
+    if (fields == NULL)
+        return;
+    for (size_t i = 0; fields->has_asked && i < fields->count; i++) {
+        sqlite3_value_free(fields->values[i].asked);
+        fields->values[i].asked = NULL;
+    }
+    fields->has_asked = false;
+    if (!fields->asked)
         return;
     sqlite3_reset(fields->extractor);
     sqlite3_clear_bindings(fields->extractor);
@@ -327,6 +367,8 @@ void annal__pack_fields_bind(const struct pack_fields *fields, int i, sqlite3_st
     const struct value *value = &fields->values[i % FIELDS_MAX];
     if (fields->asked)
         sqlite3_bind_value(stmt, at, sqlite3_column_value(fields->extractor, i));
+    else if (value->asked != NULL)
+        sqlite3_bind_value(stmt, at, value->asked);
     else if (value->type == SQLITE_INTEGER)
         sqlite3_bind_int64(stmt, at, value->integer);
     else if (value->type == SQLITE_TEXT)

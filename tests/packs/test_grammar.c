@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/packs/fixture.h"
+#include "tests/support/random.h"
 #include "tests/support/runner.h"
 
 #include "index/pack/pack.h"
 
 #include <annal/verb.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,6 +193,36 @@ START_TEST(a_section_runs_only_when_one_of_its_conditions_holds)
     memory_apply(&m, "a.b", "{\"kind\":\"x=y\"}");
     memory_apply(&m, "a.b", "[1]");
     ck_memory(&m, "SELECT section, count(*), count(n) FROM t GROUP BY 1", "1|3|2\n2|3|1\n3|6|2\n");
+    memory_done(&m);
+}
+END_TEST
+
+START_TEST(conditions_select_the_same_random_events_as_sql)
+{
+    static const char *const names[] = {"a", "b", "c", "\\u0061"};
+    static const char *const values[] = {
+        "null",  "1",   "1.5", "\"word\"",         "\"\"",          "{\"c\":null}",
+        "false", "[1]", "{}",  "{\"c\":\"word\"}", "\"w\\u006frd\""};
+    struct random random = random_init(58);
+    struct memory m;
+    memory_init_text(&m, "s",
+                     "-- pack p version 1 database p.db\n"
+                     "CREATE TABLE t (seq); CREATE TABLE plain (seq);\n"
+                     "-- on a.b   when $a, $b::c=word, $c=word\nINSERT INTO t VALUES (:seq);\n"
+                     "-- on a.b\nINSERT INTO plain SELECT :seq\n"
+                     "WHERE $a IS NOT NULL OR $b::c = 'word' OR $c = 'word';\n");
+    for (int i = 0; i < 500; i++) {
+        char data[200] = "{";
+        for (uint64_t members = random_below(&random, 4), at = 0; at < members; at++)
+            snprintf(data + strlen(data), sizeof data - strlen(data), "%s\"%s\":%s",
+                     at == 0 ? "" : ",", names[random_below(&random, 4)],
+                     values[random_below(&random, 11)]);
+        strcat(data, "}");
+        memory_apply(&m, "a.b", data);
+    }
+    ck_memory(&m, "SELECT count(*) > 100 AND count(*) < 400 FROM t", "1\n");
+    ck_memory(&m, "SELECT seq FROM t EXCEPT SELECT seq FROM plain", "");
+    ck_memory(&m, "SELECT seq FROM plain EXCEPT SELECT seq FROM t", "");
     memory_done(&m);
 }
 END_TEST
@@ -392,6 +424,7 @@ Suite *suite_grammar(void)
     tcase_add_test(all, a_glob_selects_the_sessions_and_extracts_the_part_of_its_star);
     tcase_add_test(all, sections_parse_into_types_guards_reads_and_artifacts);
     tcase_add_test(all, a_section_runs_only_when_one_of_its_conditions_holds);
+    tcase_add_test(all, conditions_select_the_same_random_events_as_sql);
     tcase_add_test(all, a_comment_that_only_resembles_a_section_is_a_comment);
     tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
     tcase_add_test(all, a_star_at_the_end_of_a_type_matches_every_rest);
