@@ -44,7 +44,7 @@ enum {
 
 /* Conditions of the query. ?1 is the status, ?2 the agent, ?3 the model, ?4 and ?7 the times, ?5
  * the limit, ?8 the project, ?9 JSON of changes_look() if only lost sessions are listed, ?10
- * whether all sessions are listed, ?11 not NULL if only sessions with a star are listed, ?12 a
+ * whether the list has no limit, ?11 not NULL if only sessions with a star are listed, ?12 a
  * tag. */
 #define ACTIVE     SESSION_ACTIVE("s")
 #define SURE       SESSION_SURE("s")
@@ -123,8 +123,8 @@ static const char listed[] =
     " iif(active <> last_activity_at, '" IMPLAUSIBLE "', time_from) AS time_from,"                 \
     " computed_cost_usd, costed_tokens, "
 
-/* SQL for a number of events of some types, NULL if there are none. If all sessions are listed, it
- * is computed only for those in the list of sessions with such events. */
+/* SQL for a number of events of some types, NULL if there are none. If the list has no limit, it is
+ * computed only for those in the list of sessions with such events. */
 #define COUNT_OF(condition, number)                                                                \
     ", CASE WHEN ?10 AND session_id NOT IN (SELECT session_id FROM event_index WHERE " condition   \
     ") THEN NULL ELSE " number " END"
@@ -513,7 +513,7 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                   time_or_null(range.until_us, until),
                                   string_value(session_project(args_get(args, "project"), project)),
                                   text_or_null(annal__buf_slice(&ls->lost)),
-                                  integer_value(lists_all(args)),
+                                  integer_value(!args_has(args, "limit")),
                                   string_value(args_has(args, "starred") ? "" : NULL),
                                   string_value(args_get(args, "tag"))};
     bool is_tree = args_has(args, "tree");
