@@ -26,6 +26,9 @@ command -v valgrind >/dev/null || {
     exit 77
 }
 
+# A copy by "rep movsb" counts once a byte or so, and whether the C library copies that way depends on addresses.
+export GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/annal-instructions-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -72,7 +75,7 @@ run() {
 count() {
     local to=$work/$1.$2
     case " $paths " in
-        *" $1 "*) valgrind --tool=callgrind --collect-atstart=no --toggle-collect="hot_$1" \
+        *" $1 "*) valgrind --tool=callgrind --instr-atstart=no --collect-atstart=no --toggle-collect="hot_$1" \
             --toggle-collect="hot_$1_sync" --callgrind-out-file="$to.out" "$program" "$to.store" "$1" "$2" >"$to.units" ;;
         *) run "$1" "$2" "$to.units" >"$to.printed" ;;
     esac 2>"$to.log" || {
