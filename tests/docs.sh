@@ -188,7 +188,7 @@ done <"$work/pages" >>"$work/out"
 grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/failures.md docs/limits.md | tr -d '`' | sort -u |
     while read -r name; do
         grep -rq --include='*.c' "START_TEST($name)" tests ||
-            grep -qx "== $(echo "$name" | tr _ ' ')" tests/packs/cases/*.test || echo "there is no test $name"
+            grep -qx "== $(echo "$name" | tr _ ' ')" tests/packs/cases/*.test tests/commands/*.test || echo "there is no test $name"
     done >>"$work/out"
 [ ! -s "$work/out" ] || {
     cat "$work/out"
