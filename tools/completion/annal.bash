@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of annal for bash. The words come from the command itself: annal help --words.
+
+# Offer the lines of the input that begin with $1. compgen -W would run the commands in them: choices are written by the
+# author of a pack, and names of sessions are names of files.
+_annal_offer()
+{
+    local line
+    while IFS= read -r line; do
+        [[ -n $line && $line == "$1"* && $line != FILE.* ]] || continue
+        printf -v line %q "$line"
+        COMPREPLY+=("$line")
+    done
+}
+
 _annal()
 {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
@@ -37,19 +50,19 @@ _annal()
     fi
     # An option with a value: its choices follow the =. FILE.sql stands for any file.
     if [[ $before == --* && $'\n'$words =~ $'\n'"$before"=([^$'\n']*) ]]; then
-        local choices=${BASH_REMATCH[1]} files=()
-        [[ $choices == *FILE.* ]] && files=(-f)
-        mapfile -t COMPREPLY < <(compgen -W "${choices//[|]/ }" "${files[@]}" -X 'FILE.*' -- "$word")
+        local choices=${BASH_REMATCH[1]}
+        [[ $choices == *FILE.* ]] && mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        _annal_offer "$word" <<<"${choices//[|]/$'\n'}"
         return
     fi
     words=$(sed 's/=.*//' <<<"$words")
     if [[ $word == -* ]]; then
-        [[ -z $verb ]] && words="--store --json --help --version"
-        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+        [[ -z $verb ]] && words=$'--store\n--json\n--help\n--version'
+        _annal_offer "$word" <<<"$words"
         return
     fi
     if [[ $words != --* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+        _annal_offer "$word" <<<"$words"
         return
     fi
 
@@ -60,11 +73,11 @@ _annal()
     append | cat | convert | delete | export | fork | show | query | verify | repair | replay | diff | tail | snapshot)
         # The names of the journals are the names of the sessions.
         store=${store:-${ANNAL_STORE:-${XDG_DATA_HOME:-$HOME/.local/share}/annal}}
-        mapfile -t COMPREPLY < <(compgen -W "$(
+        _annal_offer "$word" < <(
             cd -- "$store/events" 2>/dev/null && for i in *.jsonl *.mpk; do
                 [[ -e $i ]] && printf '%s\n' "${i%.*}"
             done
-        )" -- "$word")
+        )
         ;;
     *)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
