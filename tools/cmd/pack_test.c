@@ -115,8 +115,9 @@ static const char *store_path(const struct testing *t)
 static int open_store(struct testing *t)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
+    char made[PATH_MAX];
     annal_error err = {0};
-    if (!temporary_directory("test", t->directory)) {
+    if (!temporary_directory("test", made) || realpath(made, t->directory) == NULL) {
         t->directory[0] = '\0';
         return fail_storage("cannot create a temporary directory: %s", strerror(errno));
     }
@@ -387,10 +388,10 @@ static void run_file_line(struct testing *t, const char *name)
     struct buf got = {0}, path = {0};
     must_printf(&path, "%s/%s", t->files, name);
     FILE *file = fopen(must_cstr(&path), "re");
-    if (file == NULL)
-        must_append_text(&got, errno == ENOENT ? "(missing)\n" : strerror(errno));
-    else
+    if (file != NULL)
         add_lines(&got, file, "");
+    if (file == NULL || ferror(file))
+        must_append_text(&got, errno == ENOENT ? "(missing)\n" : strerror(errno));
     if (file != NULL)
         fclose(file);
     compare_lines(t, "another content", annal__buf_slice(&got));
