@@ -234,15 +234,20 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
     annal__permit_steps(applier->db, &spending);
     int rc = annal__pack_fields_read(handler->fields, &applier->members);
     bool runs = rc == SQLITE_OK && annal__handler_wants(handler);
-    /* a single statement undoes its own changes if it fails; several statements, and one that
-     * changes rows and then refuses, need a savepoint */
+    /* several statements need a savepoint, and one that changes rows and then refuses. So does a
+     * statement of a user: with OR FAIL, or if a type does not fit in its second row, SQLite keeps
+     * the rows that it changed before it failed. */
     bool asked = out_holds != NULL;
     bool several = runs && (handler->count > 1 + annal__handler_first(handler, asked) ||
-                            (asked && !handler->asks));
+                            (asked && !handler->asks) || !handler->built_in);
     if (several)
         status = annal__db_run(applier->savepoint, err);
     if (runs && status >= 0)
         rc = annal__handler_run(handler, session, event, out_holds);
+    if (several && annal__handler_is_refusal(rc) && sqlite3_get_autocommit(applier->db)) {
+        rc = SQLITE_INTERRUPT; /* as if SQLite had stopped it: the transaction is gone, too */
+        spending.why = "it rolled back the transaction: a pack uses ABORT instead of ROLLBACK";
+    }
     annal__permit_steps(applier->db, NULL);
     if (rc != SQLITE_OK && status >= 0)
         status = explain(applier, handler, session, event, asked, &spending, rc, err);

@@ -137,6 +137,7 @@ annal_status annal__handler_compile(struct handler *handler, const annal_pack *p
     const char *at = source->sql;
     annal_status status = ANNAL_OK;
     handler->section = source;
+    handler->built_in = annal__builtin_pack(pack->name) != NULL;
     for (;;) {
         sqlite3_stmt *stmt = NULL;
         status = annal__pack_next_statement(pack, source, &at, db, &stmt, err);

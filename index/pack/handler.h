@@ -37,6 +37,8 @@ struct handler {
     struct statement *statements;
     size_t count;
     bool asks; /* whether the first statement only checks the guard, and does not run at replay */
+    /* whether the pack is built in: a single statement of it that fails has changed nothing */
+    bool built_in;
     /* fields of the event's data that the statements and conditions use */
     struct pack_fields *fields;
     struct condition *conditions; /* the section runs only if one of them holds; NULL: always */
