@@ -209,42 +209,32 @@ static annal_status next_of_history(annal_cursor *cursor, annal_event *out_event
     return next_of_part(cursor, out_event, err);
 }
 
-/* Source of annal__json_check_pieces(): the data of an event that is too long for memory, and
- * whether it contains a line break. */
-struct long_data {
-    const struct scan *scan;
-    bool has_breaks;
-};
-
+/* Source of annal__json_check_pieces(): the data of an event that is too long for memory. */
 static bool read_data(void *arg, uint64_t offset, void *bytes, size_t len)
 {
-    struct long_data *data = arg;
-    const struct scan *scan = data->scan;
+    const struct scan *scan = arg;
     ssize_t got = annal__io_read_full(scan->io, scan->fd, bytes, len, scan->data_at + offset);
-    data->has_breaks = data->has_breaks || memchr(bytes, '\r', len) != NULL;
     return got >= 0 && (size_t)got == len;
 }
 
 /* Check the data of an event, which another program may have written: no append accepts such faults
  * (draft.c). *out_fault says what is wrong, or is NULL. */
-static annal_status check_data(const annal_cursor *cursor, annal_slice data, const char **out_fault,
+static annal_status check_data(annal_cursor *cursor, annal_slice data, const char **out_fault,
                                annal_error *err)
 {
-    struct long_data pieces = {.scan = &cursor->scan};
     json_fault fault = JSON_VALID;
     *out_fault = NULL;
     if (cursor->scan.data_bytes == 0) {
-        fault = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, NULL);
-        pieces.has_breaks = memchr(data.ptr, '\r', data.len) != NULL;
-    } else if (!annal__json_check_pieces(cursor->scan.data_bytes, read_data, &pieces,
+        fault = annal__json_check_line(data, ANNAL_DATA_DEPTH_MAX, NULL);
+    } else if (!annal__json_check_pieces(cursor->scan.data_bytes, read_data, &cursor->scan,
                                          ANNAL_DATA_DEPTH_MAX, &fault)) {
         return annal__fail(err, ANNAL_ERR_IO, "session '%s': cannot read the data of event %llu",
                            cursor->session, (unsigned long long)cursor->scan.next_seq - 1);
     }
     *out_fault = fault == JSON_UTF8    ? "the data of this event is not UTF-8"
                  : fault == JSON_DEPTH ? "the data of this event is nested too deep"
+                 : fault == JSON_BREAK ? "the data of this event has a line break"
                  : fault != JSON_VALID ? "the data of this event is not one JSON value"
-                 : pieces.has_breaks   ? "the data of this event has a line break"
                                        : NULL;
     return ANNAL_OK;
 }

@@ -50,21 +50,21 @@ static annal_status check_cause(annal_slice cause, annal_error *err)
 static annal_status check_json(annal_slice data, annal_error *err)
 {
     size_t offset = 0;
-    json_fault fault = annal__json_check(data, ANNAL_DATA_DEPTH_MAX, &offset);
+    json_fault fault = annal__json_check_line(data, ANNAL_DATA_DEPTH_MAX, &offset);
     if (fault == JSON_DEPTH)
         return annal__fail(err, ANNAL_ERR_LIMIT, "data is nested deeper than %d levels at byte %zu",
                            ANNAL_DATA_DEPTH_MAX, offset);
-    if (fault != JSON_VALID)
+    if (fault == JSON_VALID)
+        return ANNAL_OK;
+    if (fault != JSON_BREAK)
         return annal__fail(err, ANNAL_ERR_INVALID, "data is not one JSON value: %s at byte %zu",
                            annal__json_fault_text(fault), offset);
     /* JSON allows line breaks between tokens, but a journal of one line per event does not. */
     const char *lf = memchr(data.ptr, '\n', data.len);
     const char *cr = memchr(data.ptr, '\r', data.len);
-    if (lf != NULL || cr != NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "data contains a line break at byte %zu; write the JSON on one line",
-                           (size_t)((lf != NULL ? lf : cr) - data.ptr));
-    return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_INVALID,
+                       "data contains a line break at byte %zu; write the JSON on one line",
+                       (size_t)((lf != NULL ? lf : cr) - data.ptr));
 }
 
 static annal_status check_data(annal_format format, annal_slice data, annal_error *err)

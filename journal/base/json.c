@@ -28,6 +28,7 @@ struct check {
     struct pieces *pieces; /* pieces of the text; NULL: the text is in memory completely */
     unsigned depth;
     unsigned max_depth;
+    bool has_breaks; /* whether white space before `at` contains a line break */
     uint64_t is_object[JSON_DEPTH_MAX / 64]; /* a bit for each open bracket: 1 for '{', 0 for '[' */
 };
 
@@ -123,8 +124,8 @@ static bool is_digit(unsigned char c)
 
 static void skip_space(struct check *check)
 {
-    while (!at_end(check) && annal__json_is_space((char)*check->at))
-        check->at++;
+    for (; !at_end(check) && annal__json_is_space((char)*check->at); check->at++)
+        check->has_breaks = check->has_breaks || *check->at == '\n' || *check->at == '\r';
 }
 
 /* Check an escape; check->at is at its backslash. Half a surrogate pair is accepted, because RFC
@@ -324,10 +325,10 @@ static json_fault check_text(struct check *check)
             return fault;
     } while (check->depth > 0);
     skip_space(check);
-    return at_end(check) ? JSON_VALID : JSON_TRAILING;
+    return !at_end(check) ? JSON_TRAILING : check->has_breaks ? JSON_BREAK : JSON_VALID;
 }
 
-json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_offset)
+json_fault annal__json_check_line(annal_slice text, unsigned max_depth, size_t *out_offset)
 {
     if (text.len == 0)
         text.ptr = "";
@@ -335,9 +336,15 @@ json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_o
     struct check check = {.at = start, .end = start + text.len};
     check.max_depth = max_depth < JSON_DEPTH_MAX ? max_depth : JSON_DEPTH_MAX;
     json_fault fault = check_text(&check);
-    if (fault != JSON_VALID && out_offset != NULL)
+    if (fault != JSON_VALID && fault != JSON_BREAK && out_offset != NULL)
         *out_offset = (size_t)(check.at - start);
     return fault;
+}
+
+json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_offset)
+{
+    json_fault fault = annal__json_check_line(text, max_depth, out_offset);
+    return fault == JSON_BREAK ? JSON_VALID : fault;
 }
 
 bool annal__json_check_pieces(uint64_t length, json_read_fn read, void *arg, unsigned max_depth,
@@ -381,6 +388,8 @@ const char *annal__json_fault_text(json_fault fault)
         return "several JSON values";
     case JSON_EMPTY:
         return "no JSON value";
+    case JSON_BREAK:
+        return "JSON with a line break";
     }
     return "no such fault";
 }

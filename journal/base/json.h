@@ -16,21 +16,25 @@ typedef enum json_fault {
     JSON_UTF8,     /* a string contains bytes that are not UTF-8 */
     JSON_DEPTH,    /* the value is nested deeper than max_depth */
     JSON_TRAILING, /* other text follows the value */
-    JSON_EMPTY     /* the text contains no value */
+    JSON_EMPTY,    /* the text contains no value */
+    JSON_BREAK     /* the text is one JSON value, but has a line break between tokens */
 } json_fault;
 
 /* Greatest nesting that can be checked; a larger max_depth is reduced to it. */
 #define JSON_DEPTH_MAX 1024
 
 /* Check that text is exactly one JSON value, with optional white space around it. After a fault,
- * *out_offset (out_offset may be NULL) is the byte at which it was noticed. */
+ * *out_offset (out_offset may be NULL) is the byte at which it was noticed. Line breaks are white
+ * space; with annal__json_check_line() a text that contains one is JSON_BREAK if it has no other
+ * fault. */
 json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_offset);
+json_fault annal__json_check_line(annal_slice text, unsigned max_depth, size_t *out_offset);
 
 /* Read len bytes of a text from this offset on; return false if they cannot be read. */
 typedef bool (*json_read_fn)(void *arg, uint64_t offset, void *bytes, size_t len);
 
-/* As annal__json_check(), for a text that is read in pieces. Returns false if it cannot be read, or
- * if memory is exhausted; *out_fault has no meaning then. */
+/* As annal__json_check_line(), for a text that is read in pieces. Returns false if it cannot be
+ * read, or if memory is exhausted; *out_fault has no meaning then. */
 bool annal__json_check_pieces(uint64_t length, json_read_fn read, void *arg, unsigned max_depth,
                               json_fault *out_fault);
 

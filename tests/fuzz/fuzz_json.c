@@ -43,6 +43,16 @@ static json_fault check(annal_slice text)
     return fault;
 }
 
+/* In a valid text each line break is between tokens. */
+static void check_line(annal_slice text, json_fault fault)
+{
+    bool breaks = text.len > 0 && (memchr(text.ptr, '\n', text.len) != NULL ||
+                                   memchr(text.ptr, '\r', text.len) != NULL);
+    if (fault == JSON_VALID && breaks)
+        fault = JSON_BREAK;
+    MUST(annal__json_check_line(text, DEPTH, NULL) == fault);
+}
+
 static bool yajl_accepts(annal_slice text)
 {
     yajl_handle parser = yajl_alloc(NULL, NULL, NULL);
@@ -146,6 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         return 0;
     json_fault fault = check(text);
     compare(text, fault);
+    check_line(text, fault);
     if (fault == JSON_VALID) {
         json_fault member = check_within(text, "[{\"a\":", "}, 1]");
         MUST(member == JSON_VALID || member == JSON_DEPTH);

@@ -48,11 +48,32 @@ START_TEST(a_cause_names_a_session_and_a_number_and_nothing_else)
 }
 END_TEST
 
+START_TEST(data_with_a_line_break_is_refused_with_its_place)
+{
+    static const struct {
+        const char *data, *says;
+    } cases[] = {
+        {"[1,\n2]", "data contains a line break at byte 3; write the JSON on one line"},
+        {"[1]\r", "data contains a line break at byte 3; write the JSON on one line"},
+        {"[1]\r\n", "data contains a line break at byte 4; write the JSON on one line"},
+        {"[1,\n2", "data is not one JSON value: not valid JSON at byte 5"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        annal_draft draft = draft_of(ANNAL_SLICE("t"));
+        draft.data = annal_slice_of(cases[i].data);
+        annal_error err = {0};
+        ck_assert_int_eq(annal_draft_check(&draft, &err), ANNAL_ERR_INVALID);
+        ck_assert_str_eq(err.message, cases[i].says);
+    }
+}
+END_TEST
+
 Suite *suite_draft(void)
 {
     Suite *suite = suite_create("draft");
     TCase *tests = suite_case(suite, "draft", NULL, NULL);
     tcase_add_test(tests, ids_and_types_accept_only_the_documented_bytes);
     tcase_add_test(tests, a_cause_names_a_session_and_a_number_and_nothing_else);
+    tcase_add_test(tests, data_with_a_line_break_is_refused_with_its_place);
     return suite;
 }

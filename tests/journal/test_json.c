@@ -250,6 +250,30 @@ START_TEST(a_second_value_is_reported_as_trailing_with_its_offset)
 }
 END_TEST
 
+static json_fault check_line(const char *text)
+{
+    size_t offset = 77;
+    json_fault fault = annal__json_check_line(annal_slice_of(text), DEPTH, &offset);
+    ck_assert_uint_eq(offset, fault == JSON_VALID || fault == JSON_BREAK ? 77 : strlen(text));
+    return fault;
+}
+
+START_TEST(a_line_break_is_reported_only_if_nothing_else_is_wrong)
+{
+    static const char *const breaks[] = {
+        "\n1",         "1\r",          "[\n]",
+        "[1\n,2]",     "[1,\r 2]",     "{\t\n\"a\":1}",
+        "{\"a\"\r:1}", "{\"a\": \n1}", "{\"a\":1,\n\"b\":[1\r\n]}"};
+    for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++) {
+        ck_assert_int_eq(check_line(breaks[i]), JSON_BREAK);
+        ck_assert_int_eq(check(breaks[i]), JSON_VALID);
+    }
+    ck_assert_int_eq(check_line(" [ {\t\"a\\n\" : 1 } ] "), JSON_VALID);
+    ck_assert_int_eq(check_line("[\n1"), JSON_SYNTAX);
+    ck_assert_int_eq(check_line(" \n"), JSON_EMPTY);
+}
+END_TEST
+
 START_TEST(valid_text_leaves_the_offset_unchanged)
 {
     size_t offset = 77;
@@ -292,7 +316,7 @@ END_TEST
 
 START_TEST(every_fault_has_a_phrase)
 {
-    for (int i = JSON_VALID; i <= JSON_EMPTY; i++)
+    for (int i = JSON_VALID; i <= JSON_BREAK; i++)
         ck_assert_str_ne(annal__json_fault_text((json_fault)i), "no such fault");
     ck_assert_str_eq(annal__json_fault_text((json_fault)99), "no such fault");
 }
@@ -425,6 +449,7 @@ Suite *suite_json(void)
     tcase_add_test(tests, half_a_surrogate_pair_as_an_escape_is_accepted);
     tcase_add_test(tests, a_missing_value_is_distinguished_from_a_bad_value);
     tcase_add_test(tests, a_second_value_is_reported_as_trailing_with_its_offset);
+    tcase_add_test(tests, a_line_break_is_reported_only_if_nothing_else_is_wrong);
     tcase_add_test(tests, valid_text_leaves_the_offset_unchanged);
     tcase_add_test(tests, nesting_is_accepted_up_to_the_limit);
     tcase_add_test(tests, an_empty_bracket_counts_as_a_level);
