@@ -21,8 +21,10 @@ annal_status annal__context_path(const struct context *context, struct buf *out,
         status = annal__buf_append(out, parts[i], strlen(parts[i]));
     if (status >= 0)
         status = annal__buf_reserve(out, 1);
-    if (status < 0)
+    if (status < 0) {
+        annal__buf_done(out);
         return annal__fail(err, status, "a path in store %.200s is too long", context->path);
+    }
     out->ptr[out->len] = '\0';
     return ANNAL_OK;
 }

@@ -54,7 +54,7 @@ annal_status annal__context_check(const struct context *context, annal_error *er
 annal_status annal__context_check_writable(const struct context *context, annal_error *err);
 
 /* Compose the path STORE/part/name, or STORE/part if name is "". ANNAL_ERR_LIMIT if it is too
- * long. */
+ * long. After a failure *out owns no memory. */
 annal_status annal__context_path(const struct context *context, struct buf *out, const char *part,
                                  const char *name, annal_error *err);
 

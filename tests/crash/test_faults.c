@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call fails: the scenes of the journal. See faults.h. */
+#include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/context.h"
 #include "journal/sys/event_at.h"
 #include "journal/sys/inspect.h"
 #include "tests/crash/faults.h"
@@ -671,6 +673,29 @@ START_TEST(any_call_of_a_fork_may_fail)
 }
 END_TEST
 
+/* How often a path needs more memory depends on the length of the store's path. */
+START_TEST(any_allocation_for_a_path_may_fail)
+{
+    char store[128] = "";
+    for (size_t length = 1; length < sizeof store; length++) {
+        store[length - 1] = 'x';
+        for (unsigned at = 1; at <= 3; at++) {
+            const struct context context = {.path = store};
+            struct failing_libc heap = {.family = LIBC_HEAP, .fail_at = at};
+            struct buf path = {0};
+            long blocks = failing_libc_blocks();
+            failing_libc_arm(&heap);
+            annal_status status = annal__context_path(&context, &path, "events", ".torn", NULL);
+            failing_libc_arm(NULL);
+            bool owns = failing_libc_blocks() > blocks;
+            annal__buf_done(&path);
+            ck_assert_int_eq(status, heap.failed[0] == '\0' ? ANNAL_OK : ANNAL_ERR_NOMEM);
+            ck_assert(owns == (status == ANNAL_OK));
+        }
+    }
+}
+END_TEST
+
 Suite *suite_faults(void)
 {
     Suite *suite = suite_create("faults");
@@ -690,5 +715,6 @@ Suite *suite_faults(void)
     tcase_add_test(tests, any_call_of_a_conversion_may_fail);
     tcase_add_test(tests, any_call_of_a_repair_may_fail);
     tcase_add_test(tests, any_call_of_a_fork_may_fail);
+    tcase_add_test(tests, any_allocation_for_a_path_may_fail);
     return suite;
 }
