@@ -7,7 +7,7 @@ file. Each case runs in a directory of its own, in a shell: the commands before 
 --accept the files receive the output that differs, and keep lines with a pattern that fits. With --only, only cases with
 TEXT in their names run.
 """
-import os, re, shutil, signal, sys, time
+import os, re, shlex, shutil, signal, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(os.path.dirname(HERE), "data")
@@ -112,14 +112,15 @@ def run_cases(cases, place, bin_folder):
     for number, (_, steps) in enumerate(cases):
         base = f"{place}/{number}"
         os.makedirs(base)
-        script.append(f"( mkdir {base}.d && cd {base}.d || exit; export ANNAL_STORE={base}.d/store")
+        quoted = shlex.quote(base)
+        script.append(f"( mkdir {quoted}.d && cd {quoted}.d || exit; export ANNAL_STORE={quoted}.d/store")
         for at, step in enumerate(steps):
             step.base = f"{base}/{at}"
             open(step.base, "w").write(f"{{ {step.command}\n}}\n")  # bash replaces itself by the last command of a list
             if step.input:
                 open(step.base + ".in", "w").write(step.input)
-            source = step.base + ".in" if step.input else "/dev/null"
-            script.append(f". {step.base} <{source} >{step.base}.out 2>{step.base}.err; echo $? >{step.base}.status")
+            source = f"{quoted}/{at}.in" if step.input else "/dev/null"
+            script.append(f". {quoted}/{at} <{source} >{quoted}/{at}.out 2>{quoted}/{at}.err; echo $? >{quoted}/{at}.status")
         script.append(")")
     open(f"{place}/script", "w").write("\n".join(script))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "XDG_DATA_HOME", "ANNAL_STORE")}
