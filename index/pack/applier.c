@@ -21,10 +21,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A section that was stopped because it ran for longer than it may for one event. */
+/* A section that was stopped because it ran for longer than it may for one event, or ended the
+ * transaction. If this happens before the event is appended, another event may get its seq. */
 struct spent {
-    uint64_t session, seq, handler;
-    const char *why; /* static string that says which limit the section exceeded */
+    uint64_t event; /* hash of the session and the data */
+    uint64_t seq, handler;
+    const char *why; /* static string that says why the section was stopped */
 };
 
 /* ---- New and free ---- */
@@ -135,6 +137,12 @@ void annal__applier_free(struct applier *applier)
 
 /* ---- Running a section ---- */
 
+static uint64_t hash_event(annal_slice session, const annal_event *event)
+{
+    uint64_t hash = annal__hash(session.ptr, session.len, 0);
+    return annal__hash(event->data.ptr, event->data.len, hash);
+}
+
 /*
  * Remember a section that was stopped, and fail. If SQLite stops a statement that writes, it has
  * rolled back the whole transaction; when the event is applied again, the section is left out with
@@ -144,7 +152,7 @@ static annal_status note_spent(struct applier *applier, const struct handler *ha
                                annal_slice session, const annal_event *event, const char *why,
                                annal_error *err)
 {
-    const struct spent spent = {annal__hash(session.ptr, session.len, 0), event->seq,
+    const struct spent spent = {hash_event(session, event), event->seq,
                                 (uint64_t)(handler - applier->handlers), why};
     if (annal__buf_append(&applier->spent, (const char *)&spent, sizeof spent) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM,
@@ -163,10 +171,10 @@ static const char *why_spent(const struct applier *applier, const struct handler
     struct spent spent;
     if (applier->spent.len == 0)
         return NULL;
-    uint64_t hash = annal__hash(session.ptr, session.len, 0);
+    uint64_t hash = hash_event(session, event);
     for (size_t at = 0; at < applier->spent.len; at += sizeof spent) {
         memcpy(&spent, applier->spent.ptr + at, sizeof spent);
-        if (spent.session == hash && spent.seq == event->seq &&
+        if (spent.event == hash && spent.seq == event->seq &&
             spent.handler == (uint64_t)(handler - applier->handlers))
             return spent.why;
     }

@@ -241,6 +241,20 @@ START_TEST(an_event_whose_handler_writes_without_a_limit_is_a_finding)
 }
 END_TEST
 
+START_TEST(a_stopped_event_that_was_not_appended_leaves_the_next_event_alone)
+{
+    packs_add(&p, "once",
+              "-- pack once   version 1   database once.db\n"
+              "CREATE TABLE t (v UNIQUE);\n"
+              "-- on a.b   guarded \"it is taken\"\n"
+              "INSERT OR ROLLBACK INTO t VALUES ($v);\n");
+    ck_append(&p, "s", "a.b", "{\"v\":1}");
+    ck_fails(ANNAL_ERR_LIMIT, "it rolled back", packs_append(&p, "s", "a.b", "{\"v\":1}", err));
+    ck_append(&p, "s", "a.b", "{\"v\":2}");
+    ck_packs(&p, "SELECT v FROM t ORDER BY v", "1\n2\n");
+}
+END_TEST
+
 START_TEST(an_endless_creation_of_tables_is_refused)
 {
     static const char text[] = "-- pack spin   version 1   database spin.db\n"
@@ -294,6 +308,7 @@ Suite *suite_user_pack(void)
     TCase *endless = suite_case(suite, "endless", packs_setup, packs_teardown);
     tcase_add_test(endless, an_event_with_an_endless_handler_is_a_finding);
     tcase_add_test(endless, an_event_whose_handler_writes_without_a_limit_is_a_finding);
+    tcase_add_test(endless, a_stopped_event_that_was_not_appended_leaves_the_next_event_alone);
     tcase_add_test(endless, an_endless_creation_of_tables_is_refused);
     return suite;
 }
