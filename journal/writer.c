@@ -66,7 +66,7 @@ struct annal_writer {
     struct session_loss loss;
     /* whether the writer wrote events of level os, or found them in the journal as copies */
     bool loose;
-    struct buf frames; /* frames of the append that is running */
+    struct buf frames; /* frames of the append that is running, unless it is one of level os */
 };
 
 /* One call of annal_writer_append(). */
@@ -86,6 +86,10 @@ struct append {
     uint64_t expected_seq;
     uint64_t h; /* hash that the journal's last event must have before the append; 0: any */
     uint64_t data_bytes;
+    /* buffer that contains the append's frames, from offset frames_at on: the writer's, or that of
+     * the session's bytes of level os */
+    struct buf *frames;
+    size_t frames_at;
     /* whether all events were in the journal already, from an earlier append with the same ids */
     bool is_copy;
 };
@@ -599,20 +603,25 @@ struct advance {
     uint64_t h;
 };
 
-static annal_status encode(struct append *append, struct advance *advance, annal_error *err)
+static annal_slice frames_of(const struct append *append)
 {
-    struct buf *frames = &append->writer->frames;
-    annal__buf_clear(frames);
-    frames->limit = ANNAL_APPEND_BYTES_MAX + append->count * FRAME_ENVELOPE_BYTES;
+    return (annal_slice){append->frames->ptr + append->frames_at,
+                         append->frames->len - append->frames_at};
+}
+
+static annal_status encode_events(const struct append *append, struct advance *advance,
+                                  annal_error *err)
+{
     for (size_t i = 0; i < append->count; i++) {
         const annal_draft *draft = &append->drafts[i];
         int64_t ts_us = choose_time(append, draft, advance->ts_us);
         struct frame_place place = {.seq = advance->seq + 1,
                                     .ts_us = ts_us,
-                                    .offset = append->session->end + frames->len,
+                                    .offset = append->session->end + append->frames->len -
+                                              append->frames_at,
                                     .h_before = advance->h};
         annal_status status =
-            append->session->codec->encode_event(frames, draft, &place, &advance->h);
+            append->session->codec->encode_event(append->frames, draft, &place, &advance->h);
         if (status == ANNAL_ERR_LIMIT)
             return annal__fail(err, status,
                                "append to session '%s': its events take more than %u bytes in the "
@@ -624,13 +633,36 @@ static annal_status encode(struct append *append, struct advance *advance, annal
         advance->seq++;
         advance->ts_us = ts_us;
     }
-    return ANNAL_OK;
+    if (append->h == 0 || append->h == advance->h)
+        return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_REFUSED,
+                       "append to session '%s': the hash of event %" PRIu64 " would be %016" PRIx64
+                       ", not %016" PRIx64,
+                       append->session->id, advance->seq, advance->h, append->h);
+}
+
+/* Encode the events: if `loose`, into the buffer that keeps the session's bytes of level os until
+ * they are durable. A failure leaves the bytes before them unchanged. */
+static annal_status encode(struct append *append, bool loose, struct advance *advance,
+                           annal_error *err)
+{
+    append->frames = loose ? &append->session->loose : &append->writer->frames;
+    append->frames_at = loose ? append->frames->len : 0;
+    annal__buf_cut(append->frames, append->frames_at);
+    size_t limit = append->frames->limit;
+    append->frames->limit =
+        append->frames_at + ANNAL_APPEND_BYTES_MAX + append->count * FRAME_ENVELOPE_BYTES;
+    annal_status status = encode_events(append, advance, err);
+    append->frames->limit = limit;
+    if (status < 0)
+        annal__buf_cut(append->frames, append->frames_at);
+    return status;
 }
 
 static void remember_ids(struct append *append, uint64_t offset)
 {
     struct session *session = append->session;
-    annal_slice rest = annal__buf_slice(&append->writer->frames);
+    annal_slice rest = frames_of(append);
     for (size_t i = 0; i < append->count && session->ids_loaded; i++) {
         /* Without memory for an id, the next append with ids reads all of them again. */
         if (append->drafts[i].id.len > 0 &&
@@ -650,7 +682,7 @@ static void move_session(struct append *append, const struct advance *advance)
     session->seq = advance->seq;
     session->ts_us = advance->ts_us;
     session->h = advance->h;
-    session->end += append->writer->frames.len;
+    session->end += frames_of(append).len;
 }
 
 /* ---- The two ways into a journal ---- */
@@ -686,17 +718,15 @@ static annal_status write_loose(struct append *append, const struct advance *adv
 {
     struct session *session = append->session;
     annal_store *store = append->store;
-    annal_slice bytes = annal__buf_slice(&append->writer->frames);
-    annal_status status = annal__buf_reserve(&session->loose, bytes.len);
-    if (status < 0)
-        return annal__fail(err, status, "append to session '%s': out of memory", session->id);
     annal__session_set_loose(&store->sessions, session, true);
-    status = annal__session_write(&store->sessions, session, session->end, bytes, err);
-    if (status < 0)
+    annal_status status =
+        annal__session_write(&store->sessions, session, session->end, frames_of(append), err);
+    if (status < 0) {
+        annal__buf_cut(&session->loose, append->frames_at);
         return take_back(append, status, err);
-    if (session->loose.len == 0)
+    }
+    if (append->frames_at == 0)
         session->loose_first_seq = session->seq + 1;
-    (void)annal__buf_append_slice(&session->loose, bytes);
     annal__metrics_add(&store->metrics, METRIC_EVENTS, append->count);
     annal__metrics_add(&store->metrics, METRIC_PAYLOAD_BYTES, append->data_bytes);
     atomic_store(&store->sessions.appended_us, session->used_us);
@@ -728,10 +758,10 @@ static annal_status join_group(struct append *append, const struct advance *adva
     annal_slice header = {NULL, 0};
     if (record.create)
         header = annal__buf_slice(&session->header);
-    annal_status status = annal__commit_add(
-        &append->store->commit, &record, header, annal__buf_slice(&session->loose),
-        annal__buf_slice(&append->writer->frames), append->count, append->data_bytes,
-        append->level == ANNAL_LEVEL_BATCH, out_group, err);
+    annal_status status =
+        annal__commit_add(&append->store->commit, &record, header,
+                          annal__buf_slice(&session->loose), frames_of(append), append->count,
+                          append->data_bytes, append->level == ANNAL_LEVEL_BATCH, out_group, err);
     if (status != ANNAL_OK)
         return status;
     move_session(append, advance);
@@ -816,12 +846,7 @@ static annal_status append_locked(struct append *append, int64_t deadline_us, ui
 
     struct advance advance = {session->seq, session->ts_us, session->h};
     uint64_t first = session->seq + 1;
-    annal_status status = encode(append, &advance, err);
-    if (status == ANNAL_OK && append->h != 0 && append->h != advance.h)
-        status = annal__fail(err, ANNAL_ERR_REFUSED,
-                             "append to session '%s': the hash of event %" PRIu64
-                             " would be %016" PRIx64 ", not %016" PRIx64,
-                             session->id, advance.seq, advance.h, append->h);
+    annal_status status = encode(append, loose, &advance, err);
     if (status < 0)
         return status;
     status =

@@ -503,6 +503,41 @@ START_TEST(no_event_of_level_os_is_written_before_its_mark)
 }
 END_TEST
 
+/* The log would carry the bytes of a refused append to the journal, or write the next at a wrong
+ * offset. */
+START_TEST(an_append_of_level_os_that_was_refused_leaves_no_bytes_for_the_log)
+{
+    static struct failing_io disk;
+    uint64_t seq;
+    unsigned refused = 0;
+    annal_writer *writer;
+    const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
+    failing_io_init(&disk);
+    const struct seams seams = {&disk.io, &annal__system_clock, NULL};
+    store_close(f.store);
+    f.store = store_open_seams(f.path, &seams);
+    append_numbers(f.store, "s", 1, 1, ANNAL_LEVEL_OS);
+    do
+        disk.fail_at = disk.calls + ++refused;
+    while (append_number(f.store, "s", 2, 40, ANNAL_LEVEL_OS, &seq, NULL) < 0);
+    disk.fail_at = 0;
+    ck_assert_uint_gt(refused, 1); /* at least the write failed once */
+    ck_ok(annal_writer_open(f.store, ANNAL_SLICE("s"), NULL, &writer, err));
+    ck_assert_int_eq(annal_writer_append(writer, &draft, 1,
+                                         &(annal_append_options){.level = ANNAL_LEVEL_OS, .h = 1},
+                                         &seq, NULL),
+                     ANNAL_ERR_REFUSED);
+    annal_writer_close(writer);
+    append_numbers(f.store, "s", 3, 3, ANNAL_LEVEL_OS);
+    append_numbers(f.store, "s", 4, 4, ANNAL_LEVEL_SYNC);
+    ck_numbers(f.store, "s", 4);
+    store_abandon(f.store);
+    ck_assert_int_eq(truncate(f.journal, 0), 0);
+    reopen_after_power_cut();
+    ck_assert_uint_eq(check_prefix(4, 4), 4);
+}
+END_TEST
+
 #define THREADS      4
 #define THREAD_STEPS 60
 
@@ -633,6 +668,7 @@ Suite *suite_level_os(void)
     tcase_add_test(marks, many_bytes_of_level_os_are_written_once);
     tcase_add_test(marks, threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost);
     tcase_add_test(marks, no_event_of_level_os_is_written_before_its_mark);
+    tcase_add_test(marks, an_append_of_level_os_that_was_refused_leaves_no_bytes_for_the_log);
     TCase *scenarios = suite_case(suite, "scenarios", setup, teardown);
     tcase_add_test(scenarios, events_of_level_os_survive_a_power_cut_after_an_event_of_level_sync);
     tcase_add_test(scenarios,
