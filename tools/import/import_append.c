@@ -512,7 +512,8 @@ annal_status import_note_recovered(struct import_job *job, annal_error *err)
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < job->report.session_count && status >= 0; i++) {
         const struct import_session *session = &job->report.sessions[i];
-        if (session->torn + session->foreign == 0 || import_is_unknown(&job->report))
+        if (session->torn + session->foreign == 0 || import_is_unknown(&job->report) ||
+            job->report.unreadable > 0)
             continue;
         annal__buf_clear(&data);
         must_printf(&data, "{\"lines\":%" PRIu64 ",\"layouts\":%" PRIu64 "}", session->torn,

@@ -115,8 +115,9 @@ annal_status import_take_event(void *job, const annal_import_event *event, annal
 /* At the end of a log with an unknown layout, append an event import.unknown to its sessions. */
 annal_status import_note_unknown(struct import_job *job, annal_error *err);
 
-/* At the end of a document that is whole, append an event import.recovered to the sessions in which
- * an earlier import of it, then incomplete, left lines that it could not read. */
+/* At the end of a document that is whole and has no unreadable lines, append an event
+ * import.recovered to the sessions in which an earlier import of it, then incomplete, left lines
+ * that it could not read. */
 annal_status import_note_recovered(struct import_job *job, annal_error *err);
 
 /* Before the journal of this session is read: sync the group if it has events of the session. */
