@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,16 +48,15 @@ static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
 
 void annal__log_put(char *at, uint64_t value, int bytes)
 {
-    for (int i = 0; i < bytes; i++)
-        at[i] = (char)(uint8_t)(value >> (8 * i));
+    value = htole64(value);
+    memcpy(at, &value, (size_t)bytes);
 }
 
 uint64_t annal__log_take(const char *at, int bytes)
 {
     uint64_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value |= (uint64_t)(uint8_t)at[i] << (8 * i);
-    return value;
+    memcpy(&value, at, (size_t)bytes);
+    return le64toh(value);
 }
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
