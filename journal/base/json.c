@@ -75,10 +75,11 @@ static const unsigned char *skip_plain(const unsigned char *at, const unsigned c
 #ifdef __SSE2__
     while (end - at >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-        /* The comparison is of signed bytes, so it also stops at bytes from 0x80 on. */
-        __m128i stop = _mm_or_si128(_mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)),
-                                    _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
-                                                 _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))));
+        /* With this bit inverted a quote is 0x20, and every other byte from 0x20 on is above it.
+         * The comparison is of signed bytes, so it also stops at bytes from 0x80 on. */
+        __m128i moved = _mm_xor_si128(bytes, _mm_set1_epi8('"' ^ 0x20));
+        __m128i stop = _mm_or_si128(_mm_cmplt_epi8(moved, _mm_set1_epi8(0x21)),
+                                    _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
         unsigned mask = (unsigned)_mm_movemask_epi8(stop);
         if (mask != 0)
             return at + __builtin_ctz(mask);

@@ -217,6 +217,17 @@ START_TEST(a_raw_control_character_in_a_string_is_refused)
 }
 END_TEST
 
+/* A quote ends the string before its rest, and a backslash begins no escape here. */
+START_TEST(of_the_printable_characters_only_quote_and_backslash_end_plain_text)
+{
+    for (int c = 0x20; c < 0x80; c++) {
+        char text[] = "[\"0123456789abcdef0123456789\"]";
+        text[2 + c % 10] = (char)c;
+        ck_assert_int_eq(check(text), c == '"' || c == '\\' ? JSON_SYNTAX : JSON_VALID);
+    }
+}
+END_TEST
+
 START_TEST(a_nul_byte_does_not_end_the_text)
 {
     ck_assert_int_eq(check_bytes("1\0", 2), JSON_TRAILING);
@@ -445,6 +456,7 @@ Suite *suite_json(void)
                         sizeof not_utf8 / sizeof not_utf8[0]);
     tcase_add_test(tests, every_character_of_unicode_but_the_surrogates_is_accepted);
     tcase_add_test(tests, a_raw_control_character_in_a_string_is_refused);
+    tcase_add_test(tests, of_the_printable_characters_only_quote_and_backslash_end_plain_text);
     tcase_add_test(tests, a_nul_byte_does_not_end_the_text);
     tcase_add_test(tests, half_a_surrogate_pair_as_an_escape_is_accepted);
     tcase_add_test(tests, a_missing_value_is_distinguished_from_a_bad_value);
