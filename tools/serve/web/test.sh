@@ -7,6 +7,16 @@ export ANNAL
 cd "$(dirname "$0")"
 ./build.sh --check
 case ${2:-short} in
-short) node --test --test-reporter=spec test/model.test.mjs test/page.test.mjs test/places.test.mjs test/looks.test.mjs ;;
+short)
+    # Two browsers side by side, since each test mostly waits.
+    beside=$(mktemp)
+    trap 'rm -f "$beside"' EXIT
+    node --test --test-reporter=spec test/model.test.mjs test/places.test.mjs test/looks.test.mjs >"$beside" 2>&1 &
+    failed=0
+    node --test --test-reporter=spec test/page.test.mjs || failed=1
+    wait $! || failed=1
+    cat "$beside"
+    exit $failed
+    ;;
 long) ALL_SIZES=1 node --test --test-reporter=spec test/long.test.mjs test/looks.test.mjs ;;
 esac

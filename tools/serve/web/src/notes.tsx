@@ -37,23 +37,29 @@ export function Tags({ tags, remove }: { tags: string[]; remove?: (tag: string) 
   );
 }
 
-/* A function that appends a change, or null if this user may not write; and what the server refused. */
-function useNote(model: Model): { note: ((type: string, data: object, seq?: number) => Promise<void>) | null; error: string | null } {
+type Append = (type: string, data: object, seq?: number, waits?: boolean) => Promise<void>;
+
+/* A function that appends a change, or null if this user may not write; and what the server refused. While a change is
+ * being appended, one that waits follows it, and others are dropped: a second press of a key is no second change. */
+function useNote(model: Model): { note: Append | null; error: string | null } {
   const { server, info } = useApp();
   const [error, setError] = useState<string | null>(null);
-  const busy = useRef(false);
+  const running = useRef<Promise<unknown> | null>(null);
   if (!server || !info || info.read_only || info.rights === 'read') return { note: null, error };
-  const note = async (type: string, data: object, seq = 0) => {
-    if (busy.current) return;
-    busy.current = true;
+  const note: Append = async (type, data, seq = 0, waits = false) => {
+    while (running.current) {
+      if (!waits) return;
+      await running.current.catch(ignore);
+    }
+    running.current = server.note(model.id, type, data, seq);
     try {
-      await server.note(model.id, type, data, seq);
+      await running.current;
       setError(null);
     } catch (e) {
       setError((e as Error).message);
       throw e;
     } finally {
-      busy.current = false;
+      running.current = null;
     }
     await model.readNoted();
   };
@@ -164,7 +170,7 @@ export function Noting({ model, seq = 0, asked = false, end }: NotingProps) {
   const begin = (next: Kind) => ({ 'data-kind': next, onClick: () => setChosen((clicked.current = next)) });
   const save = (text: string) => {
     const [, type, field] = KINDS[kind!];
-    return note(type, { [field]: text || null }, seq);
+    return note(type, { [field]: text || null }, seq, true);
   };
   return (
     <>
@@ -210,7 +216,7 @@ function Note({ model, thing, see, other }: { model: Model; thing: Noted; see?: 
         <Form
           kind="note"
           initial={thing.value!}
-          save={(text) => note!('note.written', { ...data, text })}
+          save={(text) => note!('note.written', { ...data, text }, 0, true)}
           close={() => setEdits(false)}
         />
       ) : (
