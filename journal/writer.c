@@ -86,8 +86,8 @@ struct append {
     uint64_t expected_seq;
     uint64_t h; /* hash that the journal's last event must have before the append; 0: any */
     uint64_t data_bytes;
-    /* buffer that contains the append's frames, from offset frames_at on: the writer's, or that of
-     * the session's bytes of level os */
+    /* where the frames are encoded: writer->frames, or session->loose for level os. They begin at
+     * offset frames_at. */
     struct buf *frames;
     size_t frames_at;
     /* whether all events were in the journal already, from an earlier append with the same ids */

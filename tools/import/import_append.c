@@ -510,10 +510,11 @@ annal_status import_note_recovered(struct import_job *job, annal_error *err)
     char id[48];
     SCOPED_BUF data = {0};
     annal_status status = ANNAL_OK;
+    if (import_is_unknown(&job->report) || job->report.unreadable > 0)
+        return ANNAL_OK;
     for (size_t i = 0; i < job->report.session_count && status >= 0; i++) {
         const struct import_session *session = &job->report.sessions[i];
-        if (session->torn + session->foreign == 0 || import_is_unknown(&job->report) ||
-            job->report.unreadable > 0)
+        if (session->torn + session->foreign == 0)
             continue;
         annal__buf_clear(&data);
         must_printf(&data, "{\"lines\":%" PRIu64 ",\"layouts\":%" PRIu64 "}", session->torn,

@@ -104,6 +104,13 @@ static turso_connection_t *connect_to(const struct table *table)
     return connection;
 }
 
+static void disconnect(turso_connection_t *connection)
+{
+    const char *why = NULL;
+    check(turso_connection_close(connection, &why), why, "close");
+    turso_connection_deinit(connection);
+}
+
 static void open_database(struct table *table)
 {
     char path[4096];
@@ -165,12 +172,10 @@ static void *wal_open(const struct place *place, unsigned process)
 static void turso_close(void *handle)
 {
     struct table *table = handle;
-    const char *why = NULL;
     turso_statement_deinit(table->select);
     turso_statement_deinit(table->find);
     turso_statement_deinit(table->count);
-    check(turso_connection_close(table->reader, &why), why, "close");
-    turso_connection_deinit(table->reader);
+    disconnect(table->reader);
     turso_database_deinit(table->db);
     free(table);
 }
@@ -189,12 +194,10 @@ static void *turso_writer_open(void *handle)
 static void turso_writer_close(void *writer)
 {
     struct inserter *inserter = writer;
-    const char *why = NULL;
     turso_statement_deinit(inserter->begin);
     turso_statement_deinit(inserter->insert);
     turso_statement_deinit(inserter->commit);
-    check(turso_connection_close(inserter->connection, &why), why, "close");
-    turso_connection_deinit(inserter->connection);
+    disconnect(inserter->connection);
     free(inserter);
 }
 
