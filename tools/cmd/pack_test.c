@@ -304,7 +304,7 @@ static bool line_fits(const char *expected, const char *got)
 /* Compare lines with those up to the next empty line or command. */
 static void compare_lines(struct testing *t, const char *what, annal_slice got)
 {
-    struct buf expected = {0};
+    SCOPED_BUF expected = {0};
     char *copy = must_strndup(got.ptr, got.len), *rest = copy;
     unsigned line = t->line;
     bool fits = true;
@@ -318,7 +318,6 @@ static void compare_lines(struct testing *t, const char *what, annal_slice got)
     if (!fits || (rest != NULL && *rest != '\0'))
         compare(t, what, annal__buf_slice(&expected), got);
     t->line = last;
-    annal__buf_done(&expected);
     annal__free(copy);
 }
 
@@ -357,7 +356,7 @@ static int spawn_command(struct testing *t, const char *const *words, FILE *out,
 
 static void run_command(struct testing *t, const char *text)
 {
-    struct buf got = {0};
+    SCOPED_BUF got = {0};
     wordexp_t words = {0};
     FILE *out = temporary_stream(NULL), *errors = temporary_stream(NULL);
     if (out == NULL || errors == NULL) {
@@ -380,12 +379,11 @@ static void run_command(struct testing *t, const char *text)
         fclose(out);
     if (errors != NULL)
         fclose(errors);
-    annal__buf_done(&got);
 }
 
 static void run_file_line(struct testing *t, const char *name)
 {
-    struct buf got = {0}, path = {0};
+    SCOPED_BUF got = {0}, path = {0};
     must_printf(&path, "%s/%s", t->files, name);
     FILE *file = fopen(must_cstr(&path), "re");
     if (file != NULL)
@@ -395,8 +393,6 @@ static void run_file_line(struct testing *t, const char *name)
     if (file != NULL)
         fclose(file);
     compare_lines(t, "another content", annal__buf_slice(&got));
-    annal__buf_done(&path);
-    annal__buf_done(&got);
 }
 
 /* ---- Packs ---- */
