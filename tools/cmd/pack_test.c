@@ -579,16 +579,13 @@ static int refuse_nul(const char *file, const char *text)
 
 static int run_file(const char *file, bool json, bool *out_failed)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     struct testing t = {.file = file};
     int exit_status = verb_read_file(file, &text);
     if (exit_status != 0)
         return exit_status;
-    if (text.len > strlen(must_cstr(&text))) {
-        exit_status = refuse_nul(file, text.ptr);
-        annal__buf_done(&text);
-        return exit_status;
-    }
+    if (text.len > strlen(must_cstr(&text)))
+        return refuse_nul(file, text.ptr);
     char *first = strncmp(text.ptr, "== ", 3) == 0 ? text.ptr : strstr(text.ptr, "\n== ");
     first = first == NULL ? text.ptr + strlen(text.ptr) : first + (first[0] == '\n');
     char *common = must_strndup(text.ptr, (size_t)(first - text.ptr));
@@ -605,7 +602,6 @@ static int run_file(const char *file, bool json, bool *out_failed)
         printf("%s: %" PRIu64 " cases, %" PRIu64 " failed\n", file, t.cases, t.failed);
     *out_failed |= t.failed > 0;
     annal__free(common);
-    annal__buf_done(&text);
     return exit_status;
 }
 
