@@ -179,6 +179,28 @@ START_TEST(no_connection_accepts_a_pointer_through_fts3_tokenizer)
 }
 END_TEST
 
+START_TEST(a_statement_is_compiled_once_for_all_values)
+{
+    sqlite3 *db;
+    sqlite3_stmt *stmt = NULL;
+    ck_assert_int_eq(annal__connect_open(NULL, ":memory:", SQLITE_OPEN_READWRITE, &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db, "CREATE TABLE t (a TEXT COLLATE NOCASE PRIMARY KEY)", NULL, NULL, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_prepare_v2(db, "SELECT a FROM t WHERE a LIKE ?1 LIMIT ?2", -1, &stmt, NULL),
+        SQLITE_OK);
+    for (int i = 1; i <= 3; i++) {
+        sqlite3_bind_text(stmt, 1, i == 1 ? "a%" : "b%", 2, SQLITE_STATIC);
+        sqlite3_bind_int(stmt, 2, i);
+        ck_assert_int_eq(sqlite3_step(stmt), SQLITE_DONE);
+        sqlite3_reset(stmt);
+    }
+    ck_assert_int_eq(sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_REPREPARE, 0), 0);
+    end(db, stmt);
+}
+END_TEST
+
 START_TEST(no_statement_returns_an_address)
 {
     const annal_value address = {.kind = ANNAL_VALUE_BLOB, .bytes = ANNAL_SLICE("\1\2\3\4\5\6\7")};
@@ -220,6 +242,7 @@ Suite *suite_allowed(void)
     tcase_add_test(tcase, each_pragma_of_this_sqlite_reads_the_schema_or_is_refused);
     tcase_add_test(tcase, each_virtual_table_of_this_sqlite_is_used_by_annal_or_disabled);
     tcase_add_test(tcase, no_connection_accepts_a_pointer_through_fts3_tokenizer);
+    tcase_add_test(tcase, a_statement_is_compiled_once_for_all_values);
     tcase_add_test(tcase, no_statement_returns_an_address);
     tcase_add_test(tcase, reading_the_schema_and_json_is_allowed);
     return suite;
