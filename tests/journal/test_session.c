@@ -9,9 +9,11 @@
 #include "tests/support/tmpdir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -485,16 +487,25 @@ START_TEST(a_file_that_is_not_the_journal_of_the_session_refuses_events_and_says
 }
 END_TEST
 
-/* The number of syncs of one append to session s, without those for opening and closing. */
-static uint64_t append_and_count_syncs(const uint8_t boot[16], uint64_t number)
+static annal_store *open_in_boot(const uint8_t boot[16])
 {
     const struct seams seams = {&annal__system_io, &annal__system_clock, boot};
-    annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
+    return store_open_seams(tmpdir_path(&dir, "store"), &seams);
+}
+
+/* The number of syncs of one append to session s, without those for opening and closing. */
+static uint64_t append_and_close(annal_store *store, uint64_t number)
+{
     uint64_t before = atomic_load(&store->metrics.own.counters[METRIC_SYNCS]);
     append_numbers(store, "s", number, number, ANNAL_LEVEL_SYNC);
     uint64_t after = atomic_load(&store->metrics.own.counters[METRIC_SYNCS]);
     store_close(store);
     return after - before;
+}
+
+static uint64_t append_and_count_syncs(const uint8_t boot[16], uint64_t number)
+{
+    return append_and_close(open_in_boot(boot), number);
 }
 
 /* held_list.h, rule (8). */
@@ -522,6 +533,24 @@ START_TEST(a_journal_unchanged_since_its_release_is_not_synced_when_it_is_acquir
 }
 END_TEST
 
+/* The first process of a boot removes the held list with its notes, unless locks/claim is taken. */
+START_TEST(a_note_of_an_earlier_boot_does_not_replace_a_sync)
+{
+    static const uint8_t boot[16] = "a boot", next_boot[16] = "the next boot";
+    append_and_count_syncs(boot, 1);
+    int claim = open(tmpdir_path(&dir, "store/locks/claim"), O_RDWR);
+    ck_assert_int_eq(flock(claim, LOCK_EX), 0);
+    struct stat list, later;
+    ck_assert_int_eq(stat(tmpdir_path(&dir, "store/locks/00.held"), &list), 0);
+    annal_store *store = open_in_boot(next_boot);
+    close(claim);
+    append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC); /* it also overwrites the log, as asked */
+    ck_assert_uint_eq(append_and_close(store, 2), 2);
+    ck_assert_int_eq(stat(tmpdir_path(&dir, "store/locks/00.held"), &later), 0);
+    ck_assert_uint_eq(later.st_ino, list.st_ino);
+}
+END_TEST
+
 Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
@@ -537,6 +566,7 @@ Suite *suite_session(void)
     tcase_add_test(tails,
                    a_file_that_is_not_the_journal_of_the_session_refuses_events_and_says_why);
     tcase_add_test(tails, a_journal_unchanged_since_its_release_is_not_synced_when_it_is_acquired);
+    tcase_add_test(tails, a_note_of_an_earlier_boot_does_not_replace_a_sync);
     TCase *sharing = suite_case(suite, "sharing", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
     tcase_add_test(sharing, a_store_with_a_failed_directory_sync_releases_nothing_before_redo);
