@@ -3,9 +3,11 @@
  * Make a store to measure on.
  *
  *   bench_generate DIR [--sessions N] [--events N] [--largest N] [--one N] [--seed N]
+ *                  [--longest N]
  *
  * Without options: 1,000,000 events in 100 sessions, of which sess_000 has 200,000. --one N is one
- * session, sess_000, of N events. Prints one JSON object: sessions, events, bytes of the journals.
+ * session, sess_000, of N events. --longest N shortens each text to N bytes, for stores of many
+ * events. Prints one JSON object: sessions, events, bytes of the journals.
  */
 #include "tests/bench/generate.h"
 
@@ -30,7 +32,7 @@ static int count(void *arg, annal_slice session, uint64_t bytes)
 static int usage(void)
 {
     fputs("usage: bench_generate DIR [--sessions N] [--events N] [--largest N] [--one N] "
-          "[--seed N]\n",
+          "[--seed N] [--longest N]\n",
           stderr);
     return 2;
 }
@@ -50,6 +52,8 @@ int main(int argc, char **argv)
             options.largest = value;
         else if (strcmp(argv[i], "--seed") == 0)
             options.seed = value;
+        else if (strcmp(argv[i], "--longest") == 0)
+            options.longest = value;
         else if (strcmp(argv[i], "--one") == 0)
             options =
                 (struct generate_options){.sessions = 1, .events = value, .seed = options.seed};

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define TEXT_BYTES      ((size_t)4 << 20)
+#define SHORT_BYTES     ((size_t)64 << 10) /* instead, if no text is longer than `longest` */
 #define TURN_BYTES_MAX  ((size_t)64 << 20)
 #define TURN_EVENTS_MAX 64
 #define SESSIONS_MAX    100000u
@@ -96,6 +97,7 @@ struct generator {
     struct random random;
     char *text; /* words, JSON-escaped, each with a space after it */
     size_t text_len;
+    uint64_t longest; /* bytes of a text; 0: as in real logs */
     struct buf bytes; /* data of the drafts */
     size_t starts[TURN_EVENTS_MAX];
     annal_draft drafts[TURN_EVENTS_MAX];
@@ -121,9 +123,10 @@ static uint64_t spread(struct generator *generator, double from, double to)
 
 static char *make_text(struct generator *generator, size_t *out_len)
 {
-    char *text = malloc(TEXT_BYTES);
+    size_t bytes = generator->longest > 0 ? SHORT_BYTES : TEXT_BYTES;
+    char *text = malloc(bytes);
     size_t len = 0;
-    while (text != NULL && len + 32 < TEXT_BYTES) {
+    while (text != NULL && len + 32 < bytes) {
         char word[32];
         size_t which = below(generator, 4 + 2 * sizeof words / sizeof *words);
         if (which < sizeof words / sizeof *words)
@@ -154,7 +157,9 @@ static annal_slice text_of(struct generator *generator, const struct size_class 
     uint64_t at = below(generator, 1000);
     while (at >= sizes->share)
         at -= sizes++->share;
-    return take_text(generator, spread(generator, sizes->from, sizes->to));
+    uint64_t bytes = spread(generator, sizes->from, sizes->to);
+    bool is_long = generator->longest > 0 && bytes > generator->longest;
+    return take_text(generator, is_long ? generator->longest : bytes);
 }
 
 static const char *random_id(struct generator *generator, const char *prefix, char out[64])
@@ -314,12 +319,13 @@ size_t generator_turn(struct generator *generator, const annal_draft **out_draft
     return generator->count;
 }
 
-struct generator *generator_new(uint64_t seed, unsigned session)
+static struct generator *make_generator(uint64_t seed, unsigned session, uint64_t longest)
 {
     struct generator *generator = calloc(1, sizeof *generator);
     if (generator == NULL)
         return NULL;
     generator->random.state = seed * 1000003 + session;
+    generator->longest = longest;
     generator->bytes.limit = TURN_BYTES_MAX;
     generator->ts_us = BEGIN_US + (int64_t)below(generator, INT64_C(30) * 86400 * 1000000);
     generator->text = make_text(generator, &generator->text_len);
@@ -329,6 +335,11 @@ struct generator *generator_new(uint64_t seed, unsigned session)
     }
     generator->text[generator->text_len] = '\0';
     return generator;
+}
+
+struct generator *generator_new(uint64_t seed, unsigned session)
+{
+    return make_generator(seed, session, 0);
 }
 
 void generator_free(struct generator *generator)
@@ -355,8 +366,10 @@ static annal_status no_memory(annal_error *err)
     return ANNAL_ERR_NOMEM;
 }
 
-annal_status generate_session(annal_store *store, unsigned session, uint64_t events, uint64_t seed,
-                              annal_error *err)
+/* The last session is synced, and with it, by the one log of a store, all before it. */
+static annal_status append_session(annal_store *store, unsigned session, uint64_t events,
+                                   const struct generate_options *options, bool is_last,
+                                   annal_error *err)
 {
     char name[GENERATE_NAME_BYTES];
     annal_writer *writer = NULL;
@@ -365,7 +378,7 @@ annal_status generate_session(annal_store *store, unsigned session, uint64_t eve
                           &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err);
     if (status < 0)
         return status;
-    struct generator *generator = generator_new(seed, session);
+    struct generator *generator = make_generator(options->seed, session, options->longest);
     if (generator == NULL)
         status = no_memory(err);
     for (uint64_t done = 0; status == ANNAL_OK && done < events;) {
@@ -378,11 +391,18 @@ annal_status generate_session(annal_store *store, unsigned session, uint64_t eve
                             : annal_writer_append(writer, drafts, count, NULL, &seq, err);
         done += count;
     }
-    if (status == ANNAL_OK)
+    if (status == ANNAL_OK && is_last)
         status = annal_writer_sync(writer, NULL, err);
     generator_free(generator);
     annal_writer_close(writer);
     return status;
+}
+
+annal_status generate_session(annal_store *store, unsigned session, uint64_t events, uint64_t seed,
+                              annal_error *err)
+{
+    return append_session(store, session, events, &(struct generate_options){.seed = seed}, true,
+                          err);
 }
 
 annal_status generate_store(annal_store *store, const struct generate_options *options,
@@ -402,13 +422,13 @@ annal_status generate_store(annal_store *store, const struct generate_options *o
     for (unsigned i = 1; i < sessions; i++)
         sum += weights[i] = pow(30, (double)random_below(&random, 1u << 20) / (1u << 20));
 
-    annal_status status = generate_session(store, 0, largest, options->seed, err);
+    annal_status status = append_session(store, 0, largest, options, sessions == 1, err);
     uint64_t left = events - largest;
     for (unsigned i = 1; status == ANNAL_OK && i < sessions && left > 0; i++) {
         uint64_t count = (uint64_t)((double)(events - largest) * weights[i] / sum);
         count = i + 1 == sessions || count > left ? left : count;
         left -= count;
-        status = generate_session(store, i, count, options->seed, err);
+        status = append_session(store, i, count, options, left == 0, err);
     }
     free(weights);
     return status;

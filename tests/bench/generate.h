@@ -39,6 +39,7 @@ struct generate_options {
     uint64_t events;   /* of all sessions; default: 1,000,000 */
     uint64_t largest;  /* of sess_000; default: a fifth of all */
     uint64_t seed;
+    uint64_t longest; /* bytes of a text, at most 10,000; default: as in real logs */
 };
 
 /* Append events to one session, at level os and with one sync at the end. */
