@@ -19,8 +19,7 @@ function(annal_loaded_library target name package headers)
         string(APPEND names "    \"${function}\",\n")
     endforeach()
     file(CONFIGURE OUTPUT loaded/${name}.h CONTENT "/* Made from the list in tools/CMakeLists.txt. */
-#ifndef LOADED_${name}_H
-#define LOADED_${name}_H
+#pragma once
 
 #include \"tools/load/library.h\"
 
@@ -34,7 +33,6 @@ extern struct loaded_@name@ loaded_@name@;
 extern struct library library_@name@;
 
 @calls@
-#endif
 " @ONLY)
     file(CONFIGURE OUTPUT loaded/${name}.c CONTENT "/* Made from the list in tools/CMakeLists.txt. */
 #include <loaded/@name@.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of an open index, for the files of this folder. */
-#ifndef INDEX_INDEX_H
-#define INDEX_INDEX_H
+#pragma once
 
 #include "index/db/derived.h"
 #include "index/db/shape.h"
@@ -125,8 +124,8 @@ annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caugh
 
 /*
  * Borrow a connection with annal__derived_borrow() from the index or fallback that was caught up
- * last, or from the fallback if sessions.db cannot be used. annal__derived_give(&index->derived, …)
- * takes back connections of both.
+ * last, or from the fallback if sessions.db cannot be used. annal__derived_give(&index->derived,
+ * …) takes back connections of both.
  */
 annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_error *err);
 
@@ -159,5 +158,3 @@ annal_status annal__reader_borrow(annal_index *index, const annal_slice *session
 annal_status annal__reader_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
                                     size_t count, annal_lag *lag, bool *out_added,
                                     annal_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoint: sync the journals whose bytes an epoch of the commit log contains, so that the region
  * of that epoch can be reused (rule 7 of the commit log). */
-#ifndef JOURNAL_CHECKPOINT_H
-#define JOURNAL_CHECKPOINT_H
+#pragma once
 
 #include "journal/commit.h"
 
@@ -24,5 +23,3 @@ annal_status annal__checkpoint_journals(struct commit *commit, struct session **
  * late; then commit.released does not change.
  */
 annal_status annal__checkpoint_epoch(struct commit *commit, uint64_t epoch, annal_error *err);
-
-#endif

@@ -16,8 +16,7 @@
  *     events are read if they have the shape of version 1, and nothing is appended to such a
  *     journal.
  */
-#ifndef JOURNAL_CODEC_H
-#define JOURNAL_CODEC_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -147,5 +146,3 @@ annal_status annal__codec_check_owner(const struct frame_header *header, annal_s
                                       annal_error *err);
 
 void annal__codec_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33]);
-
-#endif

@@ -18,8 +18,7 @@
  *     it accepts no more work. The group that was being written is then unknown, or refused if no
  *     byte of it was written; groups after it are refused.
  */
-#ifndef JOURNAL_COMMIT_H
-#define JOURNAL_COMMIT_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/log.h"
@@ -215,5 +214,3 @@ annal_status annal__commit_rotate(struct commit *commit, annal_error *err);
 /* As annal__commit_rotate(), and then overwrite the log, so that no earlier event can be read from
  * it. */
 annal_status annal__commit_wipe(struct commit *commit, annal_error *err);
-
-#endif

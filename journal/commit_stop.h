@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How groups end when the store stops (commit.h, rule 4). The caller holds commit->lock, but for
  * annal__commit_announce_stop(). */
-#ifndef JOURNAL_COMMIT_STOP_H
-#define JOURNAL_COMMIT_STOP_H
+#pragma once
 
 #include "journal/commit.h"
 
@@ -19,5 +18,3 @@ void annal__commit_stop(struct commit *commit, const annal_error *failure);
 
 /* Count and log that the store has stopped; with no lock held. */
 void annal__commit_announce_stop(struct commit *commit, const annal_error *failure);
-
-#endif

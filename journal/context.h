@@ -3,8 +3,7 @@
  * What every file of this folder needs of a store: the interfaces to the system, the path, the log
  * callback, and how long the store may wait for other processes.
  */
-#ifndef JOURNAL_CONTEXT_H
-#define JOURNAL_CONTEXT_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
@@ -86,5 +85,3 @@ void annal__context_say(const struct context *context, annal_log_level level, co
                         ...) ANNAL_PRINTF(3, 4);
 void annal__context_say_args(const struct context *context, annal_log_level level,
                              const char *format, va_list args) ANNAL_PRINTF(3, 0);
-
-#endif

@@ -5,8 +5,7 @@
  * again, and no caller of the library gets, for instance, a type that is too long, or a seq that
  * SQLite cannot store.
  */
-#ifndef JOURNAL_ENVELOPE_H
-#define JOURNAL_ENVELOPE_H
+#pragma once
 
 #include "journal/codec.h"
 
@@ -19,5 +18,3 @@ const char *annal__envelope_fault(const annal_event *event);
 /* Return whether the names and numbers of a header are valid. A header of a newer version need not
  * pass. */
 bool annal__envelope_header_fits(const struct frame_header *header);
-
-#endif

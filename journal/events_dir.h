@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory events/: its descriptor, whether its names are synced, the space of its disk. */
-#ifndef JOURNAL_EVENTS_DIR_H
-#define JOURNAL_EVENTS_DIR_H
+#pragma once
 
 #include "journal/metrics.h"
 
@@ -32,5 +31,3 @@ struct events_dir {
 
 /* Sync the directory if it has new names, and count the sync. Return 0, or -1 and set errno. */
 int annal__events_dir_sync(struct events_dir *events);
-
-#endif

@@ -26,8 +26,7 @@
  * (6) Only the thread that leads the commit does (1) to (3) and (5): no other thread writes the
  *     log, or groups into journals.
  */
-#ifndef JOURNAL_FAILURE_H
-#define JOURNAL_FAILURE_H
+#pragma once
 
 #include "journal/commit.h"
 
@@ -56,5 +55,3 @@ annal_status annal__failure_catch_up(struct commit *commit, annal_error *err);
  * late, once more after it.
  */
 annal_status annal__failure_checkpoint(struct commit *commit, uint64_t epoch, annal_error *err);
-
-#endif

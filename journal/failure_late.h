@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Late sessions: sessions whose journals must be written again from the log (failure.h, rule 4). */
-#ifndef JOURNAL_FAILURE_LATE_H
-#define JOURNAL_FAILURE_LATE_H
+#pragma once
 
 #include "journal/session.h"
 
@@ -19,5 +18,3 @@ annal_status annal__failure_refuse_unknown(struct session_table *sessions, annal
 /* Return why the first late session could not be written to its journal, or ANNAL_OK if no session
  * is late. */
 annal_status annal__failure_refuse_late(struct session_table *sessions, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lock files of a store: locks/claim, locks/recovery and locks/structure. */
-#ifndef JOURNAL_FILELOCK_H
-#define JOURNAL_FILELOCK_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -37,5 +36,3 @@ annal_status annal__filelock_take(struct context *context, struct file_lock *loc
 annal_status annal__filelock_try(struct context *context, struct file_lock *lock, annal_error *err);
 void annal__filelock_drop(struct context *context, struct file_lock *lock);
 void annal__filelock_done(struct context *context, struct file_lock *lock);
-
-#endif

@@ -25,8 +25,7 @@
  *
  * All numbers are in the machine's byte order: the file never leaves the machine.
  */
-#ifndef JOURNAL_HELD_LIST_H
-#define JOURNAL_HELD_LIST_H
+#pragma once
 
 #include "journal/base/futex.h"
 #include "journal/base/io.h"
@@ -147,5 +146,3 @@ void annal__held_remove_all(const struct held *held);
 
 /* Return whether an entry has this hash of a journal's state (rule 8). */
 bool annal__held_has_note(const struct held *held, uint64_t whole);
-
-#endif

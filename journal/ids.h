@@ -7,8 +7,7 @@
  * are known, in bounded memory. A table stores the hash of an id and the offset of its event; the
  * caller reads the event there and compares the id.
  */
-#ifndef JOURNAL_IDS_H
-#define JOURNAL_IDS_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -36,5 +35,3 @@ annal_status annal__ids_add(struct ids *ids, annal_slice id, uint64_t offset);
  * no event has it. */
 bool annal__ids_find(const struct ids *ids, annal_slice id, uint64_t *out_offset);
 void annal__ids_done(struct ids *ids);
-
-#endif

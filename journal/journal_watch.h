@@ -11,8 +11,7 @@
  * (3) Nothing is watched before the first question, nor where it is not known that the kernel
  *     reports every change (io.watch). Then every reader looks at all journals.
  */
-#ifndef JOURNAL_JOURNAL_WATCH_H
-#define JOURNAL_JOURNAL_WATCH_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -41,5 +40,3 @@ void annal__journal_watch_done(struct journal_watch *watch);
 /* Return the format that the name of a file indicates, or NULL if it is not the name of a journal.
  * *out_length is the length of the session's id in it. */
 const struct codec *annal__session_list_codec(const char *name, size_t *out_length);
-
-#endif

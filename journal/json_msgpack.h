@@ -16,8 +16,7 @@
  *     that is not UTF-8, an ext of type 74 that is not the text of a number or string, a map that
  *     looks like the JSON form of a bin or ext.
  */
-#ifndef JOURNAL_JSON_MSGPACK_H
-#define JOURNAL_JSON_MSGPACK_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -50,5 +49,3 @@ annal_draft annal__json_msgpack_draft(const annal_event *event);
  */
 annal_status annal__json_msgpack_equal(annal_format format_a, annal_slice a, annal_format format_b,
                                        annal_slice b, bool *out_equal, annal_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * they are due, releases sessions that other processes want, and runs the tasks that other
  * components added (annal__keeper_task_add()).
  */
-#ifndef JOURNAL_KEEPER_H
-#define JOURNAL_KEEPER_H
+#pragma once
 
 #include "journal/keeper_wake.h"
 #include "journal/sys/keeper_task.h"
@@ -47,5 +46,3 @@ void annal__keeper_stop(annal_store *store);
 
 /* Do all work that is due, and return. */
 void annal__keeper_round(annal_store *store);
-
-#endif

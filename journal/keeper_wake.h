@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Wake the keeper (keeper.h). */
-#ifndef JOURNAL_KEEPER_WAKE_H
-#define JOURNAL_KEEPER_WAKE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ void annal__keeper_change_word(struct keeper_alarm *alarm, _Atomic uint32_t *wor
 
 /* Wake the keeper, because it has work. */
 void annal__keeper_wake(struct keeper_alarm *alarm);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory of a store: its subdirectories, its version and its filesystem. */
-#ifndef JOURNAL_LAYOUT_H
-#define JOURNAL_LAYOUT_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -22,5 +21,3 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
 /* Refuse to write a store of a newer version, warn when reading such a store; write the version
  * into a new store. */
 annal_status annal__layout_check_version(annal_store *store, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check the lease of a session before an append; the public functions are in annal/lease.h. */
-#ifndef JOURNAL_LEASE_H
-#define JOURNAL_LEASE_H
+#pragma once
 
 #include "journal/session.h"
 
@@ -17,5 +16,3 @@ annal_status annal__lease_check(annal_store *store, struct session *session, uin
 
 /* Remove the lease of a session that is deleted. */
 annal_status annal__lease_forget(annal_store *store, annal_slice session, annal_error *err);
-
-#endif

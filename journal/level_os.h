@@ -26,8 +26,7 @@
  * (6) If the last record of a session is a mark, recovery reads the journal from there and keeps
  *     the events whose hashes are right; see recover.h.
  */
-#ifndef JOURNAL_LEVEL_OS_H
-#define JOURNAL_LEVEL_OS_H
+#pragma once
 
 #include "journal/commit.h"
 
@@ -50,5 +49,3 @@ annal_status annal__level_os_end(struct commit *commit, struct session *session,
 /* Make the events of level os of all sessions durable, and wait until all groups are in their
  * journals (rule 4). */
 annal_status annal__level_os_sync(struct commit *commit, annal_error *err);
-
-#endif

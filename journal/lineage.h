@@ -19,8 +19,7 @@
  *     journal has replaced the ancestor's, and reading the history fails with ANNAL_ERR_CORRUPT.
  *     Damage before or at the fork point is reported as damage, not as another history.
  */
-#ifndef JOURNAL_LINEAGE_H
-#define JOURNAL_LINEAGE_H
+#pragma once
 
 #include "journal/scan.h"
 
@@ -90,5 +89,3 @@ bool annal__lineage_differs(const struct scan *scan, annal_status status, const 
 annal_status annal__lineage_refuse(const char *fork, const struct part *part, annal_error *err);
 
 void annal__lineage_done(struct lineage *lineage);
-
-#endif

@@ -43,8 +43,7 @@
  * contain bytes that no sync has covered, and none of them was acknowledged as durable. This holds
  * until a later record of the session says something else. level_os.h has the rules.
  */
-#ifndef JOURNAL_LOG_H
-#define JOURNAL_LOG_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
@@ -234,5 +233,3 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
 /* Read one record from the front of a toc, and remove it from the toc; false if the toc is
  * invalid. */
 bool annal__log_take_record(annal_slice *toc, struct record *out_record);
-
-#endif

@@ -19,8 +19,7 @@
  * (3) A log with a void file is not written any more. The groups before the first ignored group are
  *     redone as usual; then the log is removed, durably, and only then the void file.
  */
-#ifndef JOURNAL_LOG_VOID_H
-#define JOURNAL_LOG_VOID_H
+#pragma once
 
 #include "journal/log.h"
 
@@ -41,5 +40,3 @@ annal_status annal__log_void_find_groups(struct log *log, struct log_group **out
 
 /* Remove the void file of this log, if it exists. */
 void annal__log_void_remove(const struct log *log);
-
-#endif

@@ -9,8 +9,7 @@
  *     count in a file without a name. A block with the magic of another version is not changed.
  * (3) All additions are relaxed; nothing depends on these numbers.
  */
-#ifndef JOURNAL_METRICS_H
-#define JOURNAL_METRICS_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -89,5 +88,3 @@ int annal__metrics_fdatasync(struct metrics *metrics, int fd);
 /* Read the counters: annal_store_metrics_get(). */
 void annal__metrics_read(const struct metrics *metrics, annal_metrics_of of,
                          annal_metrics *out_metrics);
-
-#endif

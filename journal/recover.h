@@ -29,8 +29,7 @@
  *     void file: the caller removes the log once its other groups are in the journals.
  * (9) A living owner redoes what it could not write or sync from its own log, in the same way.
  */
-#ifndef JOURNAL_RECOVER_H
-#define JOURNAL_RECOVER_H
+#pragma once
 
 #include "journal/held_list.h"
 #include "journal/log.h"
@@ -56,5 +55,3 @@ typedef void (*redo_done_fn)(void *arg, struct session *session, const annal_err
  */
 annal_status annal__recover_redo_own(struct session_table *sessions, bool all, uint64_t released,
                                      redo_done_fn done, void *arg, annal_error *err);
-
-#endif

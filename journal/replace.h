@@ -30,8 +30,7 @@
  * (6) A tombstone is removed when no log has a record of its file id that no checkpoint covers.
  *     There will never be another such record: no process can write that file any more.
  */
-#ifndef JOURNAL_REPLACE_H
-#define JOURNAL_REPLACE_H
+#pragma once
 
 #include "journal/replace_claim.h"
 
@@ -41,5 +40,3 @@ annal_status annal__replace_examine(struct change *change, annal_error *err);
 
 /* Write the tombstone that a deletion or conversion needs (rule 2). */
 annal_status annal__replace_put_tombstone(struct change *change, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Own a session and locks/structure during a change of its journal or name (replace.h, rule 1). */
-#ifndef JOURNAL_REPLACE_CLAIM_H
-#define JOURNAL_REPLACE_CLAIM_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/codec.h"
@@ -40,5 +39,3 @@ annal_status annal__replace_begin(struct change *change, annal_store *store, ann
 
 /* Release the session and locks/structure. */
 void annal__replace_end(struct change *change);
-
-#endif

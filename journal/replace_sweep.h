@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What crashes leave of conversions, and old tombstones. */
-#ifndef JOURNAL_REPLACE_SWEEP_H
-#define JOURNAL_REPLACE_SWEEP_H
+#pragma once
 
 #include "journal/codec.h"
 
@@ -19,5 +18,3 @@ void annal__replace_remove_unfinished(annal_store *store);
 annal_status annal__replace_read_header(annal_store *store, const char *path,
                                         const struct codec *codec, struct buf *out,
                                         struct frame_header *out_header, annal_error *err);
-
-#endif

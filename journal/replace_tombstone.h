@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tombstones of journals that were deleted or replaced (replace.h, rule 2). */
-#ifndef JOURNAL_REPLACE_TOMBSTONE_H
-#define JOURNAL_REPLACE_TOMBSTONE_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -21,5 +20,3 @@ annal_status annal__replace_is_gone(const struct context *context, annal_slice s
                                     const struct codec *codec,
                                     const uint8_t file[FRAME_FILE_ID_BYTES], bool *out_gone,
                                     annal_error *err);
-
-#endif

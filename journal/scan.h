@@ -17,8 +17,7 @@
  *     so the walk returns ANNAL_END. The position does not move past them. Only the owner of the
  *     session, or a verification of a session without owner, may call them torn or damaged.
  */
-#ifndef JOURNAL_SCAN_H
-#define JOURNAL_SCAN_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
@@ -144,5 +143,3 @@ struct journal_tail {
 
 annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *codec,
                               struct journal_tail *out_tail, annal_error *err);
-
-#endif

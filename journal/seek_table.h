@@ -12,8 +12,7 @@
  * (4) No thread waits for the lock: a thread that cannot take it frees its table. So a child of
  *     fork() can close a cursor even if another thread of its parent held the lock during fork().
  */
-#ifndef JOURNAL_SEEK_TABLE_H
-#define JOURNAL_SEEK_TABLE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ void annal__seek_table_note(struct seek_table *table, uint64_t seq, uint64_t off
  * if the table has no such event. */
 void annal__seek_table_near(const struct seek_table *table, uint64_t seq, struct seek_place *low,
                             struct seek_place *high);
-
-#endif

@@ -6,8 +6,8 @@
  * journal are valid while the state is SESSION_OWNED; otherwise another process may have written to
  * the journal since.
  *
- *      0 ────────── logged ────────── end        bytes of the journal
- *      in the log or synced  │ level os: in the page cache, and in `loose`
+ *      0 ───────── logged ───────── end   bytes of the journal
+ *      log or synced   │  level os: in the page cache, and in `loose`
  *
  * (1) Everything below `logged` is in a group (durable or being written) or synced in the journal.
  *     The next record starts there (commit-log rule 3).
@@ -19,8 +19,7 @@
  * (4) The descriptor stays open from a write until the sync that covers it: the kernel would not
  *     report a failed writeback to a descriptor that was opened later.
  */
-#ifndef JOURNAL_SESSION_H
-#define JOURNAL_SESSION_H
+#pragma once
 
 #include "journal/context.h"
 #include "journal/events_dir.h"
@@ -207,5 +206,3 @@ annal_status annal__session_each(struct session_table *sessions, session_fn fn, 
 void annal__sessions_done(struct session_table *sessions);
 
 annal_slice annal__session_id(const struct session *session);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal file of a session that this store object writes: its descriptor, writes, syncs. */
-#ifndef JOURNAL_SESSION_FILE_H
-#define JOURNAL_SESSION_FILE_H
+#pragma once
 
 #include "journal/session.h"
 
@@ -73,5 +72,3 @@ bool annal__session_forget(struct session_table *sessions, struct session *sessi
 
 /* Free the held entry of a session whose journal is closed. The caller holds the session's lock. */
 void annal__session_let_go(struct session_table *sessions, struct session *session);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owning a session: taking it from other processes, and releasing it to them. */
-#ifndef JOURNAL_SESSION_OWN_H
-#define JOURNAL_SESSION_OWN_H
+#pragma once
 
 #include "journal/session.h"
 
@@ -35,5 +34,3 @@ annal_status annal__session_seize(annal_store *store, struct session *session, a
 
 /* Return whether another process waits for the session. */
 bool annal__session_is_wanted(annal_store *store, const struct session *session);
-
-#endif

@@ -10,8 +10,7 @@
  * deadline, readers never wait for locks/claim or locks/recovery, and a process that holds
  * locks/claim neither reads nor syncs a file.
  */
-#ifndef JOURNAL_SLOT_H
-#define JOURNAL_SLOT_H
+#pragma once
 
 #include "journal/log.h"
 #include "journal/slot_files.h"
@@ -68,5 +67,3 @@ enum slots_which { SLOTS_ALL, SLOTS_DEAD };
 typedef annal_status (*slot_record_fn)(void *arg, const struct record *record, annal_error *err);
 annal_status annal__slots_each_record(annal_store *store, enum slots_which which, slot_record_fn fn,
                                       void *arg, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of slots: their numbers and paths, and who has locked them. */
-#ifndef JOURNAL_SLOT_FILES_H
-#define JOURNAL_SLOT_FILES_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -23,5 +22,3 @@ annal_status annal__slot_path(const struct context *context, struct buf *out, co
 /* Return the id of the process that has locked a slot; 0 if no process has, or if the system does
  * not show it. */
 uint32_t annal__slot_holder(const struct context *context, uint32_t number);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log of the slot of this process: creating one, and replacing it by another. */
-#ifndef JOURNAL_SLOT_LOG_H
-#define JOURNAL_SLOT_LOG_H
+#pragma once
 
 #include "journal/context.h"
 #include "journal/held_list.h"
@@ -36,5 +35,3 @@ void annal__slot_drop_log(const struct context *context, struct log *fresh);
  */
 annal_status annal__slot_sync_name(const struct context *context, const struct held *held,
                                    annal_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * The store object. Its parts are structs of the files that own them: context.h, session.h,
  * slot_log.h, commit.h, keeper.h. Read these first.
  */
-#ifndef JOURNAL_STORE_H
-#define JOURNAL_STORE_H
+#pragma once
 
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
@@ -76,5 +75,3 @@ struct annal_store {
 annal_status annal__store_open(const char *path, const annal_store_options *options,
                                const struct seams *seams, annal_store **out_store,
                                annal_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journals of a session: in which formats they exist, and which one is read (stray.h, rule
  * 5). */
-#ifndef JOURNAL_STORE_JOURNAL_H
-#define JOURNAL_STORE_JOURNAL_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -24,5 +23,3 @@ annal_status annal__store_journal_open(const struct context *context, annal_slic
 /* Return whether the session also has a journal in another format than this. */
 bool annal__store_journal_is_double(const struct context *context, annal_slice session,
                                     const struct codec *codec);
-
-#endif

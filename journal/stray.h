@@ -20,8 +20,7 @@
  * (6) A journal that this user may not read is omitted in the same way. But it is not a stray: rows
  *     that another user indexed stay, and no artifact is removed, because the journal may name it.
  */
-#ifndef JOURNAL_STRAY_H
-#define JOURNAL_STRAY_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -58,5 +57,3 @@ bool annal__stray_is_anothers(const struct context *context, annal_slice session
  * name contains an invalid session id. */
 void annal__stray_note_double(annal_store *store, annal_slice session);
 void annal__stray_note_name(annal_store *store, const char *name);
-
-#endif

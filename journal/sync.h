@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal_store_sync() and annal_store_checkpoint(): make durable what all sessions of the store
  * object wrote. */
-#ifndef JOURNAL_SYNC_H
-#define JOURNAL_SYNC_H
+#pragma once
 
 #include <annal/journal.h>
 
 /* As annal_store_sync(), but do not fail because of events of level batch that were refused
  * earlier. */
 annal_status annal__sync_all(annal_store *store, annal_error *err);
-
-#endif

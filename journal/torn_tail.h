@@ -4,8 +4,7 @@
  * by the process that owns the session or recovers its slot, and only after the bytes are saved in
  * events/.torn/.
  */
-#ifndef JOURNAL_TORN_TAIL_H
-#define JOURNAL_TORN_TAIL_H
+#pragma once
 
 #include "journal/session.h"
 
@@ -20,5 +19,3 @@ annal_status annal__torn_cut(struct session_table *sessions, annal_slice session
 /* Remove all saved bytes of a session from events/.torn. */
 annal_status annal__torn_forget(const struct context *context, annal_slice session,
                                 annal_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * in their journals: no process has opened the store for writing since, or the process that
  * recovers the log is stopped. Opening the store reports them.
  */
-#ifndef JOURNAL_UNAPPLIED_H
-#define JOURNAL_UNAPPLIED_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -13,5 +12,3 @@
  * missing: a slot that another process is recovering without progress (annal__slots_recover()), or
  * SLOTS_MAX. */
 void annal__unapplied_warn(annal_store *store, uint32_t missing);
-
-#endif

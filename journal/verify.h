@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find out, for readers that read a journal to its last byte, whether the bytes after the last
  * valid event will never become an event. */
-#ifndef JOURNAL_VERIFY_H
-#define JOURNAL_VERIFY_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -18,5 +17,3 @@
 annal_status annal__verify_settle(annal_store *store, annal_slice session,
                                   const annal_cursor *cursor, int *tries, uint64_t *out_bytes,
                                   annal_error *err);
-
-#endif

@@ -43,8 +43,7 @@
  *     WAKEUP_UNSURE_US, then after twice as long each time, until every process has noticed the
  *     page. A mapping stays until the store is closed, because a thread may be using it.
  */
-#ifndef JOURNAL_WAKEUP_PAGE_H
-#define JOURNAL_WAKEUP_PAGE_H
+#pragma once
 
 #include "journal/context.h"
 
@@ -141,5 +140,3 @@ enum wakeup_found annal__wakeup_read(struct wakeup_page *page, uint64_t ticket,
 /* Sleep while the word has this value, at most timeout_us; return whether it has changed (rule
  * 4). */
 bool annal__wakeup_sleep(struct wakeup_page *page, uint32_t value, int64_t timeout_us);
-
-#endif

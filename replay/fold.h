@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fold events into a state, for the files of this folder. */
-#ifndef REPLAY_FOLD_H
-#define REPLAY_FOLD_H
+#pragma once
 
 #include <annal/replay.h>
 
@@ -32,5 +31,3 @@ void annal__fold_done(struct folding *folding);
  * that is skipped. */
 annal_status annal__fold(annal_cursor *cursor, uint64_t to_seq, annal_fold_fn fn, void *arg,
                          uint64_t *damaged, annal_error *err);
-
-#endif

@@ -22,8 +22,7 @@
  *     the processor. A turn also ends when the caller is busy with an event for longer than
  *     HUB_TURN_US. The thread pauses after it has flagged many tails.
  */
-#ifndef REPLAY_HUB_H
-#define REPLAY_HUB_H
+#pragma once
 
 #include "replay/name_table.h"
 
@@ -146,5 +145,3 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us);
  * once. */
 void annal__hub_turn_busy(struct listener *listener, bool for_long);
 void annal__hub_turn_give(struct listener *listener);
-
-#endif

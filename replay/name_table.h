@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hash table of structs with a name, here a session id. The first member of such a struct is a
  * struct named. */
-#ifndef REPLAY_NAME_TABLE_H
-#define REPLAY_NAME_TABLE_H
+#pragma once
 
 #include <annal/event.h>
 
@@ -35,5 +34,3 @@ struct named *annal__name_table_next(const struct names *names, const struct nam
 
 /* Free all entries, and the table. */
 void annal__name_table_done(struct names *names);
-
-#endif

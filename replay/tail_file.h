@@ -3,8 +3,8 @@
  * Named cursors: files with the events up to which a consumer has read each session.
  *
  * (1) STORE/cursors/NAME.json is one JSON object: {"annal_cursor":1,"name":…,"committed":…,
- *     "sessions":{ID:{"seq":…,"h":…,"file":…},…},"h":…}, with one line for each session. The last h
- *     is the XXH3-64 of the bytes before its line. docs/format.md describes the file.
+ *     "sessions":{ID:{"seq":…,"h":…,"file":…},…},"h":…}, with one line for each session.
+ *     The last h is the XXH3-64 of the bytes before its line. docs/format.md describes the file.
  * (2) The file is replaced durably: the new file is written under another name, synced and renamed,
  *     and the directory is synced. So the file is always complete, or does not exist.
  * (3) The file cannot be rebuilt from the journals, and belongs in a backup. If it is lost, no
@@ -12,8 +12,7 @@
  * (4) A process that uses a cursor holds a lock (flock) on STORE/locks/cursor.NAME, which the
  *     kernel releases if the process dies. The lock file is not removed.
  */
-#ifndef REPLAY_TAIL_FILE_H
-#define REPLAY_TAIL_FILE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -47,5 +46,3 @@ annal_status annal__tail_file_begin(struct buf *out, annal_slice name, int64_t n
 annal_status annal__tail_file_add(struct buf *out, const struct cursor_entry *entry);
 annal_status annal__tail_file_publish(annal_store *store, annal_slice name, struct buf *text,
                                       annal_error *err);
-
-#endif

@@ -13,8 +13,7 @@
  *     converted journal has the same events, and names the file id of the journal that it replaces.
  *     With any other journal the session starts over, and is read from its first event.
  */
-#ifndef REPLAY_TAIL_STREAM_H
-#define REPLAY_TAIL_STREAM_H
+#pragma once
 
 #include "replay/hub.h"
 
@@ -118,5 +117,3 @@ struct lasts {
  * streams. */
 annal_status annal__tail_stream_seek_last(struct streams *streams, struct stream *stream,
                                           uint64_t last_seq, struct lasts *lasts, annal_error *err);
-
-#endif

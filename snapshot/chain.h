@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An open snapshot: its pages are read on demand, from its body and from the bodies of its bases.
  * Pages are counted from 0 here. */
-#ifndef SNAPSHOT_CHAIN_H
-#define SNAPSHOT_CHAIN_H
+#pragma once
 
 #include "index/sys/state.h"
 #include "snapshot/storage.h"
@@ -51,5 +50,3 @@ annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
 /* Return the pages of layer 0 as the source of a state. The state drops a reference to the chain
  * when it closes the source, so take a reference for it first. */
 annal__state_source annal__chain_source(struct chain *chain);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of one snapshot. The comment at the top of container.c describes them. */
-#ifndef SNAPSHOT_CONTAINER_H
-#define SNAPSHOT_CONTAINER_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -145,5 +144,3 @@ void annal__container_body_reader_free(struct body_reader *unpacker);
 annal_status annal__container_body_read_frame(struct body_reader *unpacker,
                                               const struct snapshot_frame *frame, const char *bytes,
                                               const char *prefix, char *out, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write the body of a snapshot from the pages of a state and of an older snapshot. */
-#ifndef SNAPSHOT_DELTA_H
-#define SNAPSHOT_DELTA_H
+#pragma once
 
 #include "snapshot/chain.h"
 
@@ -14,5 +13,3 @@
  */
 annal_status annal__delta_write(annal_state *state, struct chain *chain, size_t base,
                                 struct snapshot_header *header, struct buf *body, annal_error *err);
-
-#endif

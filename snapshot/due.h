@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find out whether a snapshot of a session is due, only from its journal, its newest snapshot and
  * the clock, so that any process finds the snapshots that other processes did not take. */
-#ifndef SNAPSHOT_DUE_H
-#define SNAPSHOT_DUE_H
+#pragma once
 
 #include "snapshot/policy.h"
 
@@ -37,5 +36,3 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
  */
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
                         uint64_t patience);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Load states from snapshots, for the files of this folder. */
-#ifndef SNAPSHOT_LOAD_H
-#define SNAPSHOT_LOAD_H
+#pragma once
 
 #include "snapshot/chain.h"
 
@@ -32,5 +31,3 @@ annal_status annal__load_cursor(const struct storage *shelf, const struct loaded
 
 /* Time in ms that a caller waits for other writers of the index; the keeper waits for less time. */
 #define SNAPSHOT_WAIT_MS 10000
-
-#endif

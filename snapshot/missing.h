@@ -10,8 +10,7 @@
  * last look ran out of time. The file may be removed at any time. If it cannot be written, no
  * process looks.
  */
-#ifndef SNAPSHOT_MISSING_H
-#define SNAPSHOT_MISSING_H
+#pragma once
 
 #include "snapshot/policy.h"
 
@@ -22,5 +21,3 @@
  */
 void annal__missing_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
                          annal_session_fn fn, void *arg);
-
-#endif

@@ -19,8 +19,7 @@
  * because snapshots are numbered in order of seq. To take every snapshot that is due, delete the
  * session's snapshots (annal_snapshot_drop()) and take them again (annal_snapshot_take()).
  */
-#ifndef SNAPSHOT_POLICY_H
-#define SNAPSHOT_POLICY_H
+#pragma once
 
 #include <annal/snapshot.h>
 
@@ -70,5 +69,3 @@ bool annal__policy_skips_in_hurry(const annal_snapshot_policy *policy, struct sn
 /* Return the maximum of bytes that all snapshots of a session may take together, for a journal of
  * this size. */
 uint64_t annal__policy_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * eight bytes of each page of the base, chosen by their own content, so that the same rows yield
  * the same strings on any page. A string that is in two pages is ignored.
  */
-#ifndef SNAPSHOT_SIMILAR_PAGES_H
-#define SNAPSHOT_SIMILAR_PAGES_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -26,5 +25,3 @@ void annal__similar_pages_add(struct similar_pages *similar, uint32_t page, cons
  * first. Returns their number, at most `most`. */
 size_t annal__similar_pages_find(const struct similar_pages *similar, uint32_t page,
                                  const char *bytes, uint32_t *out_pages, size_t most);
-
-#endif

@@ -4,8 +4,7 @@
  * a snapshot at every position on the way at which one is due. This is done in steps, so that the
  * keeper can do other work between them.
  */
-#ifndef SNAPSHOT_SNAPSHOT_WRITE_H
-#define SNAPSHOT_SNAPSHOT_WRITE_H
+#pragma once
 
 #include "snapshot/load.h"
 #include "snapshot/policy.h"
@@ -63,5 +62,3 @@ annal_status annal__snapshot_write_init(struct snapshot_writer *writer, annal_in
 annal_status annal__snapshot_write_step(struct snapshot_writer *writer, annal_error *err);
 
 void annal__snapshot_write_done(struct snapshot_writer *writer);
-
-#endif

@@ -6,8 +6,7 @@
  * durable before the row that names it is written, and is removed after the row. A file that no row
  * names is not used, and is removed when the next large snapshot of the session is taken.
  */
-#ifndef SNAPSHOT_STORAGE_H
-#define SNAPSHOT_STORAGE_H
+#pragma once
 
 #include "snapshot/container.h"
 
@@ -113,5 +112,3 @@ annal_status annal__storage_delete(const struct storage *shelf, const struct she
 /* Remove the session's files that no row names, or all its files if the session does not exist any
  * more. */
 void annal__storage_sweep(const struct storage *shelf);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest of a backup, and copying files. */
-#ifndef INDEX_BACKUP_BACKUP_H
-#define INDEX_BACKUP_BACKUP_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/io.h"
@@ -83,5 +82,3 @@ annal_status annal__backup_must_be_empty(const struct io *io, const char *path, 
 annal_status annal__backup_restore(const struct io *io, const char *directory, const char *path,
                                    const annal_backup_options *options,
                                    annal_backup_result *out_result, annal_error *err);
-
-#endif

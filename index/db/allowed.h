@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names that SQL of users, packs and extended schemas may use; see allowed.c. */
-#ifndef INDEX_DB_ALLOWED_H
-#define INDEX_DB_ALLOWED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ struct allowed {
  */
 int annal__allowed_select(void *allowed, int action, const char *first, const char *second,
                           const char *database, const char *trigger);
-
-#endif

@@ -7,8 +7,7 @@
  * beginning, and the temporary files are all that SQLite has open in this process: other queries at
  * the same time count, too.
  */
-#ifndef INDEX_DB_BOUND_H
-#define INDEX_DB_BOUND_H
+#pragma once
 
 #include <annal/query.h>
 
@@ -41,5 +40,3 @@ int annal__bound_step(struct bound *bound, sqlite3_stmt *stmt);
  */
 annal_status annal__bound_fail(const struct bound *bound, int rc, const char *what,
                                annal_error *err);
-
-#endif

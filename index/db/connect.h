@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening SQLite; see connect.c. */
-#ifndef INDEX_DB_CONNECT_H
-#define INDEX_DB_CONNECT_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -10,5 +9,3 @@
  * even after a failure. vfs NULL: the default VFS.
  */
 int annal__connect_open(const char *vfs, const char *name, int flags, sqlite3 **out_db);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SQLite as this folder uses it: opening, errors, SQL functions, reading rows. */
-#ifndef INDEX_DB_DB_H
-#define INDEX_DB_DB_H
+#pragma once
 
 #include "index/db/allowed.h"
 #include "journal/base/buf.h"
@@ -107,5 +106,3 @@ annal_status annal__db_ask(sqlite3 *db, const char *sql, const annal_sql_options
  * the restriction of its connection ends. */
 annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
                                    annal_row_fn fn, void *arg, annal_error *err);
-
-#endif

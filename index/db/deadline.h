@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines, and the pauses between attempts. */
-#ifndef INDEX_DB_DEADLINE_H
-#define INDEX_DB_DEADLINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ bool annal__deadline_passed(int64_t deadline_us);
 
 /* Sleep a little, longer with each attempt (1 to 20 ms). */
 void annal__deadline_pause(unsigned attempt);
-
-#endif

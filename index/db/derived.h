@@ -4,8 +4,7 @@
  * deleted at any time. sessions.db is a derived database, and so is each pack database. The rules
  * in derived.c say how such a file is opened, created and rebuilt.
  */
-#ifndef INDEX_DB_DERIVED_H
-#define INDEX_DB_DERIVED_H
+#pragma once
 
 #include "index/db/files.h"
 #include "index/db/index_lock.h"
@@ -219,5 +218,3 @@ annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct s
  * stamps are of the same database, and the opened one is not older.
  */
 bool annal__derived_stamp_holds(struct stamp opened, struct stamp caught_up);
-
-#endif

@@ -3,8 +3,7 @@
  * The file of a derived database, for its writer (derived.c) and its readers (derived_read.c):
  * whether this program can use it, its stamp, and what a failure of SQLite means.
  */
-#ifndef INDEX_DB_DERIVED_FILE_H
-#define INDEX_DB_DERIVED_FILE_H
+#pragma once
 
 #include "index/db/derived.h"
 #include "journal/sys/seam.h"
@@ -59,5 +58,3 @@ annal_status annal__derived_or_corrupt(const struct derived *derived, annal_stat
  * database locked.
  */
 annal_status annal__derived_fail_locked(const struct derived *derived, annal_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * (-wal, -shm, -journal). Only the holder of the index lock calls these functions, while no
  * connection of ours is open.
  */
-#ifndef INDEX_DB_FILES_H
-#define INDEX_DB_FILES_H
+#pragma once
 
 #include "journal/base/io.h"
 
@@ -44,5 +43,3 @@ annal_status annal__files_remove(const struct io *io, const char *database, anna
  * .foreign2, …
  */
 annal_status annal__files_move_aside(const struct io *io, const char *database, annal_error *err);
-
-#endif

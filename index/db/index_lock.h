@@ -25,8 +25,7 @@
  *     attempts, because it would otherwise take the lock again before the waiter's next attempt. A
  *     process that tries only once does not write the time.
  */
-#ifndef INDEX_DB_INDEX_LOCK_H
-#define INDEX_DB_INDEX_LOCK_H
+#pragma once
 
 #include "index/db/deadline.h"
 #include "journal/base/io.h"
@@ -106,5 +105,3 @@ bool annal__index_lock_note_read(const struct index_lock *lock, struct lock_note
  * could not be written. */
 bool annal__index_lock_note_write(struct index_lock *lock, struct lock_note *note);
 void annal__index_lock_note_wipe(struct index_lock *lock);
-
-#endif

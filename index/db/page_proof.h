@@ -18,8 +18,7 @@
  * (5) This VFS also opens a file without these 8 bytes; derived_file.c deletes such a file, and it
  *     is rebuilt.
  */
-#ifndef INDEX_DB_PAGE_PROOF_H
-#define INDEX_DB_PAGE_PROOF_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ int annal__page_proof_reserve(sqlite3 *db);
  * without hashes.
  */
 bool annal__page_proof_holds(sqlite3 *db);
-
-#endif

@@ -16,8 +16,7 @@
  *     SQLite does not tell a VFS which connection sleeps. So the limit belongs to a thread, from
  *     annal__patience_limit() to annal__patience_unlimit(), for all connections on this VFS.
  */
-#ifndef INDEX_DB_PATIENCE_H
-#define INDEX_DB_PATIENCE_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -69,5 +68,3 @@ void annal__patience_on(struct patience *patience, sqlite3 *db);
 void annal__patience_limit(struct patience *patience, struct patience_limit *limit,
                            int64_t deadline_us);
 void annal__patience_unlimit(struct patience *patience, struct patience_limit *limit);
-
-#endif

@@ -11,11 +11,8 @@
  *
  * The functions depend on the time zone and the clock, so packs cannot call them.
  */
-#ifndef INDEX_DB_PERIODS_H
-#define INDEX_DB_PERIODS_H
+#pragma once
 
 #include <sqlite3.h>
 
 int annal__periods_add(sqlite3 *db);
-
-#endif

@@ -11,8 +11,7 @@
  *     attached. If the caller reports anything else, it is closed.
  * (3) In a child of fork() no connection is touched, not even closed: they belong to the parent.
  */
-#ifndef INDEX_DB_READERS_H
-#define INDEX_DB_READERS_H
+#pragma once
 
 #include "index/db/files.h"
 
@@ -76,5 +75,3 @@ annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt *
 
 /* Run a statement of which no row is needed; it is kept, too. */
 annal_status annal__readers_run(sqlite3 *db, const char *sql, annal_error *err);
-
-#endif

@@ -18,8 +18,7 @@
  *     continues in the transaction in which schema or cookie were compared.
  * (5) Rows are not compared; annal verify does that.
  */
-#ifndef INDEX_DB_SHAPE_H
-#define INDEX_DB_SHAPE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -82,5 +81,3 @@ annal_status annal__shape_compare(sqlite3 *db, const char *schema, struct shape_
  */
 annal_status annal__shape_drop_moves(sqlite3 *db, struct shape_part *parts, size_t count,
                                      annal_error *err);
-
-#endif

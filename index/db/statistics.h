@@ -10,12 +10,9 @@
  *
  * NULLs are ignored; without any number the result is NULL. Text is an error.
  */
-#ifndef INDEX_DB_STATISTICS_H
-#define INDEX_DB_STATISTICS_H
+#pragma once
 
 #include <sqlite3.h>
 
 /* Add the aggregates to a connection. Returns a result code of SQLite. */
 int annal__statistics_add(sqlite3 *db);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The SQL functions that build the title of a session; title.c describes them. */
-#ifndef INDEX_DB_TITLE_H
-#define INDEX_DB_TITLE_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -17,5 +16,3 @@ void annal__title_said(sqlite3_context *context, int count, sqlite3_value **valu
  * with such a name. If text does not begin with such a block, return text.
  */
 annal_slice annal__title_skip_block(annal_slice text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SQL cut into tokens, for SQL that we examine without SQLite. */
-#ifndef INDEX_DB_TOKEN_H
-#define INDEX_DB_TOKEN_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -33,5 +32,3 @@ annal_slice annal__token_name(const struct token *token);
  * Each text ends at a NUL, or is a part of a longer text that ends at one.
  */
 bool annal__token_same(annal_slice a, annal_slice b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The SQL functions over vectors; vectors.c describes them. */
-#ifndef INDEX_DB_VECTORS_H
-#define INDEX_DB_VECTORS_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -9,5 +8,3 @@
 void annal__vectors_f32(sqlite3_context *context, int count, sqlite3_value **values);
 void annal__vectors_l2(sqlite3_context *context, int count, sqlite3_value **values);
 void annal__vectors_cosine(sqlite3_context *context, int count, sqlite3_value **values);
-
-#endif

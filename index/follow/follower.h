@@ -4,8 +4,7 @@
  * and the core pack), or one pack in its database. A follower has a cursor for each session, which
  * moves in the transaction that writes the rows; see the rules in indexer.c.
  */
-#ifndef INDEX_FOLLOW_FOLLOWER_H
-#define INDEX_FOLLOW_FOLLOWER_H
+#pragma once
 
 #include "index/db/derived.h"
 
@@ -152,5 +151,3 @@ annal_status annal__indexer_run(struct follower *follower, const annal_slice *se
  */
 annal_status annal__indexer_catch_up(struct follower *follower, annal_slice session,
                                      annal_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * The journals that contain the histories of some sessions: their own journals and, for forks, the
  * ancestors' journals up to the fork points.
  */
-#ifndef INDEX_FOLLOW_HISTORY_H
-#define INDEX_FOLLOW_HISTORY_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -40,5 +39,3 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
 annal_status annal__history_put(const struct history *history, sqlite3 *db, annal_error *err);
 
 void annal__history_done(struct history *history);
-
-#endif

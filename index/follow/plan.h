@@ -7,8 +7,7 @@
  * replaced journal of equal size, which no program of ours creates, would take each reader some
  * seconds.
  */
-#ifndef INDEX_FOLLOW_PLAN_H
-#define INDEX_FOLLOW_PLAN_H
+#pragma once
 
 #include "index/follow/follower.h"
 #include "journal/base/buf.h"
@@ -101,5 +100,3 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
 annal_status annal__indexer_batch(struct follower *follower, struct plan *plan,
                                   int64_t lock_until_us, int64_t work_until_us, bool must_match,
                                   annal_index_progress *progress, annal_error *err);
-
-#endif

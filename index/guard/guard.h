@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data of a guarded append, shared by the files of this folder. */
-#ifndef INDEX_GUARD_GUARD_H
-#define INDEX_GUARD_GUARD_H
+#pragma once
 
 #include "index/index.h"
 #include "journal/base/buf.h"
@@ -142,5 +141,3 @@ annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *e
  */
 annal_status annal__guard_find_copy(struct guard_call *call, const annal_error *why,
                                     uint64_t *out_seq, annal_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * (because of a write-ahead log without its index in a directory that we cannot write, or a journal
  * that must be rolled back), it is first copied with its -wal and -journal.
  */
-#ifndef INDEX_IMPORT_FOREIGN_H
-#define INDEX_IMPORT_FOREIGN_H
+#pragma once
 
 #include "index/db/patience.h"
 
@@ -25,5 +24,3 @@ struct foreign {
 annal_status annal__foreign_open(struct foreign *foreign, const char *path, uint32_t wait_ms,
                                  annal_error *err);
 void annal__foreign_close(struct foreign *foreign);
-
-#endif

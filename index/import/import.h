@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions and tables of an importer's database. */
-#ifndef INDEX_IMPORT_IMPORT_H
-#define INDEX_IMPORT_IMPORT_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -39,9 +38,7 @@ annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
 annal_status annal__import_otlp(struct buf *out, annal_slice value);
 
 /*
- * Append a line that is not JSON, wrapped as {"reason":"…"[,"part":N],"text":"…", "base64":"…" or
- * "zero_bytes":N}.
+ * Append a line that is not JSON, wrapped as {"reason":"…"[,"part":N],"text":"…",
+ * "base64":"…" or "zero_bytes":N}.
  */
 annal_status annal__import_hold(struct buf *out, const annal_import_line *line, const char *reason);
-
-#endif

@@ -12,8 +12,7 @@
  *     pair, a path like $[#-1], a text with very many tokens) SQLite computes the result, on a
  *     separate connection.
  */
-#ifndef INDEX_IMPORT_IMPORT_JSON_H
-#define INDEX_IMPORT_IMPORT_JSON_H
+#pragma once
 
 #include "index/import/json_tokens.h"
 
@@ -70,5 +69,3 @@ sqlite3 *annal__import_json_sqlite(struct import_json *json);
 
 /* Add our json_each() to db. Returns a result code of SQLite. */
 int annal__import_each_add(sqlite3 *db, struct import_json *json);
-
-#endif

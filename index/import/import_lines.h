@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A running import, and the batch of lines that it is inserting. */
-#ifndef INDEX_IMPORT_IMPORT_LINES_H
-#define INDEX_IMPORT_IMPORT_LINES_H
+#pragma once
 
 #include "index/import/import_json.h"
 #include "journal/base/buf.h"
@@ -102,5 +101,3 @@ void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYT
 /* Insert a line into the table lines, in one or several rows, unless it is skipped. */
 annal_status annal__import_insert(annal_import *import, struct batch *batch,
                                   const annal_import_line *line, annal_error *err);
-
-#endif

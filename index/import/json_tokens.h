@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listing the tokens of a JSON text, and finding the value at a path as SQLite does. */
-#ifndef INDEX_IMPORT_JSON_TOKENS_H
-#define INDEX_IMPORT_JSON_TOKENS_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -43,5 +42,3 @@ enum json_found { JSON_MISSING, JSON_FOUND, JSON_ASK };
  */
 enum json_found annal__json_tokens_find(const struct json_tokens *tokens, annal_slice path,
                                         uint32_t *out_around, uint32_t *inout_token);
-
-#endif

@@ -3,8 +3,7 @@
  * Applying events to the tables of packs: the only place where a handler runs, for sessions.db and
  * for a state in memory alike, so that both always have the same rows.
  */
-#ifndef INDEX_PACK_APPLIER_H
-#define INDEX_PACK_APPLIER_H
+#pragma once
 
 #include "index/pack/pack.h"
 #include "journal/base/buf.h"
@@ -103,5 +102,3 @@ annal_status annal__applier_drop(struct applier *applier, annal_slice session, a
 
 /* Reset the sums over the events of the current session, after the transaction was rolled back. */
 void annal__applier_forget(struct applier *applier);
-
-#endif

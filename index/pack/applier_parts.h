@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of an applier that applier.c, applier_guards.c and applier_fill.c share. */
-#ifndef INDEX_PACK_APPLIER_PARTS_H
-#define INDEX_PACK_APPLIER_PARTS_H
+#pragma once
 
 #include "index/pack/applier.h"
 #include "index/pack/handler.h"
@@ -62,5 +61,3 @@ const struct route *annal__applier_route(struct applier *applier, annal_slice ty
 annal_status annal__applier_run(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,
                                 int *out_rc, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in packs, which index/CMakeLists.txt lists. */
-#ifndef INDEX_PACK_BUILTIN_H
-#define INDEX_PACK_BUILTIN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ extern const struct builtin_pack {
 const char *annal__builtin_pack(const char *name);
 /* Return the name of built-in pack number i, or NULL if i is the number of packs. */
 const char *annal__builtin_name(size_t i);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sections of packs, compiled: their statements, and what is bound to the statements'
  * parameters. */
-#ifndef INDEX_PACK_HANDLER_H
-#define INDEX_PACK_HANDLER_H
+#pragma once
 
 #include "index/pack/pack.h"
 #include "index/pack/pack_fields.h"
@@ -79,5 +78,3 @@ int annal__handler_run(const struct handler *handler, annal_slice session, const
 /* Return whether a result code of SQLite is a failure to accept this event, and not a failure of
  * the database. */
 bool annal__handler_is_refusal(int rc);
-
-#endif

@@ -8,8 +8,7 @@
  *   outbox_schema.c   tables, columns, indexes that users created
  *   outbox_apply.c    applying the events to tables
  */
-#ifndef INDEX_PACK_OUTBOX_H
-#define INDEX_PACK_OUTBOX_H
+#pragma once
 
 #include "index/pack/pack.h"
 
@@ -154,5 +153,3 @@ bool annal__outbox_holds(struct outbox_reader *reader, const annal_event *event)
  */
 int annal__outbox_apply(struct outbox_reader *reader, const annal_event *event,
                         const char **out_why);
-
-#endif

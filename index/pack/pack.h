@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A parsed pack, for the files of this folder. */
-#ifndef INDEX_PACK_PACK_H
-#define INDEX_PACK_PACK_H
+#pragma once
 
 #include "index/db/shape.h"
 
@@ -204,5 +203,3 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 const char *annal__builtin_pack(const char *name);
 /* Return the name of built-in pack number i, or NULL if i is the number of packs. */
 const char *annal__builtin_name(size_t i);
-
-#endif

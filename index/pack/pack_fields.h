@@ -3,8 +3,7 @@
  * The fields of an event's data that a section names: $a and $run::id have exactly the values of
  * SQLite's data ->> '$.a' and data ->> '$.run.id'.
  */
-#ifndef INDEX_PACK_PACK_FIELDS_H
-#define INDEX_PACK_PACK_FIELDS_H
+#pragma once
 
 #include "journal/base/json_walk.h"
 
@@ -50,5 +49,3 @@ bool annal__pack_fields_is(const struct pack_fields *fields, int i, annal_slice 
 
 /* Bind field number i to a parameter. The value is valid until annal__pack_fields_forget(). */
 void annal__pack_fields_bind(const struct pack_fields *fields, int i, sqlite3_stmt *stmt, int at);
-
-#endif

@@ -3,8 +3,7 @@
  * The functions that the followers of packs and of the index share: both apply the events of
  * journals with the handlers of packs.
  */
-#ifndef INDEX_PACK_PACK_FOLLOWER_H
-#define INDEX_PACK_PACK_FOLLOWER_H
+#pragma once
 
 #include "index/follow/follower.h"
 #include "index/pack/applier.h"
@@ -22,5 +21,3 @@ annal_status annal__pack_follower_event(struct follower *follower, annal_slice s
                                         const annal_event *event, annal_error *err);
 annal_status annal__pack_follower_settle(struct follower *follower, annal_slice session,
                                          uint64_t seq, annal_error *err);
-
-#endif

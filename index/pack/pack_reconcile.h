@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changing the tables of a pack in place after its text changed, if that is possible; see
  * pack_reconcile.c. */
-#ifndef INDEX_PACK_PACK_RECONCILE_H
-#define INDEX_PACK_PACK_RECONCILE_H
+#pragma once
 
 #include "index/pack/pack.h"
 
@@ -21,5 +20,3 @@ annal_status annal__pack_fresh(const annal_pack *pack, sqlite3 **out_db, uint64_
  */
 annal_status annal__pack_reconcile(sqlite3 *db, const annal_pack *pack, sqlite3 *fresh,
                                    bool *out_enough, annal_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * record of the text from which they were created. The functions run in a transaction of the
  * writer, unless their comment says otherwise. The rules are in pack_database.c.
  */
-#ifndef INDEX_PACK_PACK_SCHEMA_H
-#define INDEX_PACK_PACK_SCHEMA_H
+#pragma once
 
 #include "index/pack/packs.h"
 
@@ -44,5 +43,3 @@ bool annal__pack_schema_made_is_same(const struct made *made, const annal_pack *
  */
 annal_status annal__pack_schema_mend(struct pack_fill *fill, const struct made *made,
                                      bool *out_mended, annal_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * struct pack_set *set; annal__packs_get(index, &set, err); … annal__packs_put(index, set);
  * A set never changes; after a change in packs/ the next annal__packs_get() returns another set.
  */
-#ifndef INDEX_PACK_PACKS_H
-#define INDEX_PACK_PACKS_H
+#pragma once
 
 #include "index/db/shape.h"
 #include "index/follow/follower.h"
@@ -228,5 +227,3 @@ void annal__pack_rest(struct pack_database *database);
 
 /* Return the part of a database that belongs to this pack, or NULL. */
 struct pack_fill *annal__pack_fill(struct pack_database *database, const struct pack_slot *slot);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The limits for the SQL of a pack: which statements it may contain, and what they may cost; see
  * permit.c. */
-#ifndef INDEX_PACK_PERMIT_H
-#define INDEX_PACK_PERMIT_H
+#pragma once
 
 #include "index/db/token.h"
 #include "index/pack/pack.h"
@@ -59,5 +58,3 @@ struct spending {
  * spending->why is the reason. spending NULL removes the limit; until then *spending must be valid.
  */
 void annal__permit_steps(sqlite3 *db, struct spending *spending);
-
-#endif

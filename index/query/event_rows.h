@@ -4,8 +4,7 @@
  * of the caller, so that the events of many rows are read from their journals together. The first
  * group is small, for a caller that needs only one event, and each further group is larger.
  */
-#ifndef INDEX_QUERY_EVENT_ROWS_H
-#define INDEX_QUERY_EVENT_ROWS_H
+#pragma once
 
 #include "index/db/db.h"
 #include "journal/base/buf.h"
@@ -53,5 +52,3 @@ annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_e
 annal_event annal__event_rows_event(sqlite3_stmt *stmt);
 
 void annal__event_rows_done(struct event_rows *found);
-
-#endif

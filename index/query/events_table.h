@@ -3,8 +3,7 @@
  * The virtual table events(session_id, seq, timestamp, type, id, cause, data, hash), for
  * annal_index_sql() and for the loadable extension. The rules are in events_table.c.
  */
-#ifndef INDEX_QUERY_EVENTS_TABLE_H
-#define INDEX_QUERY_EVENTS_TABLE_H
+#pragma once
 
 #include "index/db/db.h"
 
@@ -64,5 +63,3 @@ enum event_column {
 #define EVENT_LINES  (1 << 30) /* bit: the query uses the column id, cause, data or hash */
 
 int annal__events_plan(sqlite3_vtab *table, sqlite3_index_info *info);
-
-#endif

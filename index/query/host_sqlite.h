@@ -3,11 +3,8 @@
  * A header that is included first in sources for the loadable extension: each sqlite3_...() becomes
  * a call of the host's SQLite.
  */
-#ifndef INDEX_QUERY_HOST_SQLITE_H
-#define INDEX_QUERY_HOST_SQLITE_H
+#pragma once
 
 #include <sqlite3ext.h>
 
 SQLITE_EXTENSION_INIT3
-
-#endif

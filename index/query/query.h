@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Composing SQL over event_index from a filter; for query.c and query_groups.c. */
-#ifndef INDEX_QUERY_QUERY_H
-#define INDEX_QUERY_QUERY_H
+#pragma once
 
 #include "index/follow/history.h"
 #include "index/index.h"
@@ -16,8 +15,8 @@ annal_status annal__query_connect(annal_index *index, const annal_filter *filter
                                   bool *out_with_rest, annal_lag *out_lag, annal_error *err);
 
 /*
- * Append " FROM … WHERE …" of a SELECT over the columns of event_index. annal__query_bind() binds
- * its parameters.
+ * Append " FROM … WHERE …" of a SELECT over the columns of event_index. annal__query_bind()
+ * binds its parameters.
  */
 annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
                                    const struct history *history, bool with_rest);
@@ -28,7 +27,8 @@ annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
 annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                                     const struct history *history);
 
-/* Append only the conditions for types, on this column: " AND (…)", with the types as ?7, ?8, … */
+/* Append only the conditions for types, on this column: " AND (…)", with the types as ?7, ?8,
+ * … */
 annal_status annal__query_put_types(struct buf *sql, const char *column, const annal_slice *types,
                                     size_t count);
 
@@ -39,5 +39,3 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
  * deleted, so that trying again helps.
  */
 bool annal__query_heal(annal_index *index, const annal_filter *filter);
-
-#endif

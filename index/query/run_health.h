@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The view run_list on our connections, in which the health of runs also depends on their
  * processes. */
-#ifndef INDEX_QUERY_RUN_HEALTH_H
-#define INDEX_QUERY_RUN_HEALTH_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -14,5 +13,3 @@
  * must outlive db.
  */
 annal_status annal__run_health_add(sqlite3 *db, annal_store *store, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds functions of a caller to a connection. */
-#ifndef INDEX_QUERY_SQL_FUNCTIONS_H
-#define INDEX_QUERY_SQL_FUNCTIONS_H
+#pragma once
 
 #include "index/db/db.h"
 #include "index/sys/sql_functions.h"
@@ -9,5 +8,3 @@
 /* Add functions, and append their names to the list of struct allowed. NULL is accepted. */
 annal_status annal__sql_functions_add(sqlite3 *db, const annal__sql_function *functions,
                                       struct buf *names, annal_error *err);
-
-#endif

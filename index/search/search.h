@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* search.db: a follower that fills a full-text index from the journals. */
-#ifndef INDEX_SEARCH_SEARCH_H
-#define INDEX_SEARCH_SEARCH_H
+#pragma once
 
 #include "index/db/shape.h"
 #include "index/follow/follower.h"
@@ -59,5 +58,3 @@ bool annal__search_is_kept(const struct search *search);
  * store must outlive the connection.
  */
 annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the two kinds of search share: search_ask.c lists events, search_rank.c ranks sessions. */
-#ifndef INDEX_SEARCH_SEARCH_ASK_H
-#define INDEX_SEARCH_SEARCH_ASK_H
+#pragma once
 
 #include "index/db/bound.h"
 #include "index/follow/history.h"
@@ -59,5 +58,3 @@ annal_status annal__search_ask_hit(struct asking *asking, sqlite3_stmt *row,
 /* Fail after a step. If FTS5 cannot parse options->expression, the status is ANNAL_ERR_SQL: the
  * caller's mistake. */
 annal_status annal__search_ask_fail(const struct asking *asking, int rc, annal_error *err);
-
-#endif

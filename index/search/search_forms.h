@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The forms in which the texts may contain a word that a user types: others of the same stem,
  * longer ones with the same begin, and those that differ by a typing error. */
-#ifndef INDEX_SEARCH_SEARCH_FORMS_H
-#define INDEX_SEARCH_SEARCH_FORMS_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -40,5 +39,3 @@ int annal__search_forms_of_error(struct search_forms *forms, annal_slice word, s
 
 /* Return whether a word is so common in English that it says nothing about a session. */
 bool annal__search_forms_is_common(annal_slice word);
-
-#endif

@@ -4,8 +4,7 @@
  * and size, from the highest bit to the lowest. A list of ids that FTS5 returns for a word is
  * therefore sorted by session and event, and is enough to rank sessions: no row needs to be read.
  */
-#ifndef INDEX_SEARCH_SEARCH_ID_H
-#define INDEX_SEARCH_SEARCH_ID_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ static inline int search_id_size(int64_t id)
 {
     return (int)(id & 15);
 }
-
-#endif

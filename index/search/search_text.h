@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text in an event that can be searched. */
-#ifndef INDEX_SEARCH_SEARCH_TEXT_H
-#define INDEX_SEARCH_SEARCH_TEXT_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -20,5 +19,3 @@
  */
 annal_status annal__search_text(annal_store *store, annal_slice session, const annal_event *event,
                                 struct buf *out);
-
-#endif

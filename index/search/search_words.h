@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tokenizer of search.db, which divides a text into words. */
-#ifndef INDEX_SEARCH_SEARCH_WORDS_H
-#define INDEX_SEARCH_SEARCH_WORDS_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -35,5 +34,3 @@ int annal__search_words_split(annal_slice text, search_word_fn fn, void *arg);
  * SQLite has no FTS5.
  */
 annal_status annal__search_fts5(sqlite3 *db, fts5_api **out_api, annal_error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * hours if a log repeats a word a million times. This function takes time linear in the text before
  * the end of the part that it shows.
  */
-#ifndef INDEX_SEARCH_SNIPPET_H
-#define INDEX_SEARCH_SNIPPET_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -16,5 +15,3 @@
 
 /* Add the function to a connection with FTS5. */
 annal_status annal__snippet_add(sqlite3 *db, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changed pages of a state that were moved from memory to an unnamed file; see spill.c. */
-#ifndef INDEX_STATE_SPILL_H
-#define INDEX_STATE_SPILL_H
+#pragma once
 
 #include <annal/pack.h>
 
@@ -22,5 +21,3 @@ bool annal__spill_put(struct spill *spill, uint64_t page, const char *bytes);
 /* Read a page that was written to the file. */
 annal_status annal__spill_get(const struct spill *spill, uint64_t page, char *out,
                               annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of one session, for the files of this folder. */
-#ifndef INDEX_STATE_STATE_H
-#define INDEX_STATE_STATE_H
+#pragma once
 
 #include "index/pack/applier.h"
 #include "index/state/state_vfs.h"
@@ -68,5 +67,3 @@ struct sink {
 /* Pass the buffered bytes to fn, unless they are fewer than unless_below. Returns the result of
  * fn. */
 int annal__state_sink_flush(struct sink *sink, size_t unless_below);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages of a state: a database file that is implemented in memory, over a source of pages; see
  * state_vfs.c. */
-#ifndef INDEX_STATE_STATE_VFS_H
-#define INDEX_STATE_STATE_VFS_H
+#pragma once
 
 #include "index/sys/state.h"
 
@@ -72,5 +71,3 @@ void annal__state_vfs_spill(struct state_pages *pages, const char *directory);
 
 /* Return the bytes of memory that written pages and their tables take. */
 size_t annal__state_vfs_own_bytes(const struct state_pages *pages);
-
-#endif

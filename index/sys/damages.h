@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The damaged events that a count or a grouping could not include. */
-#ifndef INDEX_SYS_DAMAGES_H
-#define INDEX_SYS_DAMAGES_H
+#pragma once
 
 #include <annal/query.h>
 
@@ -13,5 +12,3 @@
 ANNAL_MUST_CHECK annal_status annal__query_say_damages(annal_index *index,
                                                        const annal_filter *filter,
                                                        annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files and tables of the databases of an index, for annal stats and similar commands. */
-#ifndef INDEX_SYS_DATABASES_H
-#define INDEX_SYS_DATABASES_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -86,5 +85,3 @@ ANNAL_MUST_CHECK annal_status annal__maintain_tables(annal_index *index, annal__
  */
 ANNAL_MUST_CHECK annal_status annal__maintain_statuses(annal_index *index, annal__table_fn fn,
                                                        void *arg, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The findings of a store: damaged journals, and events that packs could not accept. */
-#ifndef INDEX_SYS_FINDINGS_H
-#define INDEX_SYS_FINDINGS_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -21,5 +20,3 @@ ANNAL_MUST_CHECK annal_status annal__reader_health(annal_index *index, annal_sli
 ANNAL_MUST_CHECK annal_status annal__reader_core_findings(annal_index *index,
                                                           annal_index_finding_fn fn, void *arg,
                                                           annal_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Further functions for annal import: ids of earlier imports, logs that are databases, and
  * detecting the format of a log.
  */
-#ifndef INDEX_SYS_IMPORT_H
-#define INDEX_SYS_IMPORT_H
+#pragma once
 
 #include <annal/import.h>
 
@@ -80,5 +79,3 @@ ANNAL_MUST_CHECK annal_status annal__import_detect(annal_import **spare, annal_s
                                                    const annal_import_line *lines, size_t count,
                                                    bool same_lines, int *out_sure,
                                                    annal_error *err);
-
-#endif

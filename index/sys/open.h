@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening an index for the layers above, closing their objects with it, and the lag of a following
  * index. */
-#ifndef INDEX_SYS_OPEN_H
-#define INDEX_SYS_OPEN_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -26,5 +25,3 @@ bool annal__index_lags(const annal_index *index);
 
 /* Return the store on which the index was opened. Any thread. */
 annal_store *annal__index_store(const annal_index *index);
-
-#endif

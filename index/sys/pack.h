@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs, for the layers above and the command annal. */
-#ifndef INDEX_SYS_PACK_H
-#define INDEX_SYS_PACK_H
+#pragma once
 
 #include <annal/pack.h>
 
@@ -70,5 +69,3 @@ ANNAL_MUST_CHECK annal_status annal__packs_built_in(const char *noun, annal__pac
  */
 ANNAL_MUST_CHECK annal_status annal__packs_of_users(const char *store, annal__pack_read_fn fn,
                                                     void *arg, annal_error *err);
-
-#endif

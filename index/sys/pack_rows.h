@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows of packs belong to a session: the rows that `-- forget` sections would delete. */
-#ifndef INDEX_SYS_PACK_ROWS_H
-#define INDEX_SYS_PACK_ROWS_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -35,5 +34,3 @@ typedef int (*annal__pack_rows_fn)(void *arg, const struct annal__pack_rows *row
 /* Call fn for each pack that is enabled and can be run. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__pack_rows_each(annal_index *index, annal__pack_rows_fn fn,
                                                     void *arg, annal_error *err);
-
-#endif

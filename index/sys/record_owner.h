@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session that contains a record of another log, according to the core table record_origins. */
-#ifndef INDEX_SYS_RECORD_OWNER_H
-#define INDEX_SYS_RECORD_OWNER_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -28,5 +27,3 @@ ANNAL_MUST_CHECK annal_status annal__record_owner_find(annal__records *records, 
 
 /* Close a snapshot of the table. NULL is accepted. */
 void annal__record_owner_close(annal__records *records);
-
-#endif

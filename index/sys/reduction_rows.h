@@ -3,8 +3,7 @@
  * Rows of the table _reductions: states that reducers in C saved. Rebuilding the index deletes
  * them.
  */
-#ifndef INDEX_SYS_REDUCTION_ROWS_H
-#define INDEX_SYS_REDUCTION_ROWS_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -43,5 +42,3 @@ ANNAL_MUST_CHECK annal_status annal__reduction_newest(annal_index *index, annal_
                                                       uint64_t at_most,
                                                       annal__reduction_row *out_row,
                                                       annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filling search.db before the first search. */
-#ifndef INDEX_SYS_SEARCH_FILL_H
-#define INDEX_SYS_SEARCH_FILL_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -15,5 +14,3 @@ ANNAL_MUST_CHECK annal_status annal__search_fill(annal_index *index,
 
 /* Return whether search.db exists, and search is not switched off. Any thread. */
 bool annal__search_is_used(const annal_index *index);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the table snapshots. Rebuilding the index deletes them. */
-#ifndef INDEX_SYS_SNAPSHOT_ROWS_H
-#define INDEX_SYS_SNAPSHOT_ROWS_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -64,5 +63,3 @@ ANNAL_MUST_CHECK annal_status annal__reader_snapshot_last(annal_index *index, an
 ANNAL_MUST_CHECK annal_status annal__reader_snapshot_each(annal_index *index, annal_slice session,
                                                           annal__snapshot_row_fn fn, void *arg,
                                                           annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SELECTs that may call functions of the caller. */
-#ifndef INDEX_SYS_SQL_FUNCTIONS_H
-#define INDEX_SYS_SQL_FUNCTIONS_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -23,5 +22,3 @@ ANNAL_MUST_CHECK annal_status annal__view_select(annal_index *index, annal_slice
                                                  const annal_sql_options *options,
                                                  const annal__sql_function *functions,
                                                  annal_row_fn fn, void *arg, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating states, and reading and replacing their database pages. */
-#ifndef INDEX_SYS_STATE_H
-#define INDEX_SYS_STATE_H
+#pragma once
 
 #include <annal/diff.h>
 #include <annal/pack.h>
@@ -153,5 +152,3 @@ ANNAL_MUST_CHECK annal_status annal__state_rebase(annal_state *state,
  */
 ANNAL_MUST_CHECK annal_status annal__state_value_json(const annal_value *value, annal_write_fn fn,
                                                       void *arg, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of the event types that the core pack knows: index/packs/core/type_fields.json. */
-#ifndef INDEX_SYS_TYPE_FIELDS_H
-#define INDEX_SYS_TYPE_FIELDS_H
+#pragma once
 
 #include <annal/index.h>
 #include <annal/query.h>
@@ -22,5 +21,3 @@ void annal__type_fields_done(annal_index *index);
  * number of events, and the place of one event. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__type_fields_each(annal_index *index, annal_row_fn fn,
                                                       void *arg, annal_error *err);
-
-#endif

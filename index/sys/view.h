@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A view: several SELECTs that see the same state of the index. */
-#ifndef INDEX_SYS_VIEW_H
-#define INDEX_SYS_VIEW_H
+#pragma once
 
 #include <annal/query.h>
 
@@ -42,5 +41,3 @@ ANNAL_MUST_CHECK annal_status annal__view_position(annal__view *view, annal_slic
 
 /* Close a view. NULL is accepted. */
 void annal__view_close(annal__view *view);
-
-#endif

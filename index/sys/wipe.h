@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removing the content of deleted sessions from the databases of the index. */
-#ifndef INDEX_SYS_WIPE_H
-#define INDEX_SYS_WIPE_H
+#pragma once
 
 #include <annal/index.h>
 #include <annal/search.h>
@@ -24,5 +23,3 @@ ANNAL_MUST_CHECK annal_status annal__maintain_wipe(annal_index *index, const ann
  */
 ANNAL_MUST_CHECK annal_status annal__search_forget(annal_index *index, annal_slice session,
                                                    annal_error *err);
-
-#endif

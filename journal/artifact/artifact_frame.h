@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write and read content as one zstd frame in a file, as a stream that is hashed on the way. */
-#ifndef JOURNAL_ARTIFACT_ARTIFACT_FRAME_H
-#define JOURNAL_ARTIFACT_ARTIFACT_FRAME_H
+#pragma once
 
 #include "journal/base/io.h"
 #include "journal/base/sha256.h"
@@ -25,5 +24,3 @@ annal_status annal__artifact_write(const struct io *io, int fd, const char *path
 annal_status annal__artifact_unpack(const struct io *io, int fd, const char *path,
                                     annal_artifact_sink fn, void *arg, struct frame_result *out,
                                     annal_error *err);
-
-#endif

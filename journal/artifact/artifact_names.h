@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The paths of artifacts: STORE/artifacts/<session>/<64 hex>.zst; an unfinished artifact has the
  * name .new-<random> there. */
-#ifndef JOURNAL_ARTIFACT_ARTIFACT_NAMES_H
-#define JOURNAL_ARTIFACT_ARTIFACT_NAMES_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/sha256.h"
@@ -41,5 +40,3 @@ annal_status annal__artifact_look(const annal_store *store, annal_slice session,
 /* Take the lock STORE/locks/artifacts, which keeps sweeps from removing what is being stored.
  * operation: LOCK_SH to store, LOCK_EX to remove. Close *out_fd to release it. */
 annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd, annal_error *err);
-
-#endif

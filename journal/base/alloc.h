@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocate and free memory. Every block is freed with annal__free(). */
-#ifndef JOURNAL_BASE_ALLOC_H
-#define JOURNAL_BASE_ALLOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void annal__free(void *block);                           /* block may be NULL */
  * size follows from *count, so every item of an array must be added by this function.
  */
 void *annal__array_add(void *array, size_t *count, size_t size);
-
-#endif

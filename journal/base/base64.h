@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Base64 as in RFC 4648, with padding. Only the canonical form is accepted. */
-#ifndef JOURNAL_BASE_BASE64_H
-#define JOURNAL_BASE_BASE64_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -13,5 +12,3 @@ bool annal__base64_check(annal_slice text);
 
 /* Append the bytes that the text encodes to out. The caller has checked the text. */
 annal_status annal__base64_take(struct buf *out, annal_slice text);
-
-#endif

@@ -17,8 +17,7 @@
  * (5) A path is relative, shorter than PATH_MAX, and has no component that is empty, "." or "..":
  *     any other path is ANNAL_ERR_INVALID.
  */
-#ifndef JOURNAL_BASE_BELOW_H
-#define JOURNAL_BASE_BELOW_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -74,5 +73,3 @@ annal_status annal__below_rename(const struct below *below, const char *path, co
                                  annal_error *err);
 annal_status annal__below_link(const struct below *below, const char *path, const char *to,
                                annal_error *err);
-
-#endif

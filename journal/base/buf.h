@@ -9,8 +9,7 @@
  *     returns the same status, and annal__buf_cstr() returns NULL, until it is
  *     cut, emptied or freed. So of several appends in a row only the last result is checked.
  */
-#ifndef JOURNAL_BASE_BUF_H
-#define JOURNAL_BASE_BUF_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -55,5 +54,3 @@ annal_slice annal__buf_slice(const struct buf *buf); /* the contents; valid unti
 /* Return the contents as a string: writes a NUL after them, which is not counted in len. NULL: out
  * of memory, or beyond the limit, now or in an append before (1). */
 const char *annal__buf_cstr(struct buf *buf);
-
-#endif

@@ -12,8 +12,7 @@
  * (3) A time on the wall means the first instant at which the clock shows it, or a later time if
  *     the clock skips it.
  */
-#ifndef JOURNAL_BASE_CALENDAR_H
-#define JOURNAL_BASE_CALENDAR_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -52,5 +51,3 @@ bool annal__calendar_read_age(annal_slice text, int64_t *out_us);
  * text.
  */
 bool annal__calendar_read_instant(annal_slice text, int64_t now_us, int64_t *out_us);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An interface to the clock, so that tests can use their own time. */
-#ifndef JOURNAL_BASE_CLOCK_H
-#define JOURNAL_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int64_t annal__clock_after(const struct clock *clock, int64_t last_us);
 
 /* Limit a time to the years 0000 to 9999, which its text can express. */
 int64_t annal__time_clamp(int64_t time_us);
-
-#endif

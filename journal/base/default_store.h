@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find the path of the store if the user gives none. */
-#ifndef JOURNAL_BASE_DEFAULT_STORE_H
-#define JOURNAL_BASE_DEFAULT_STORE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -9,5 +8,3 @@
  * and $HOME, each of which may be NULL. ANNAL_ERR_NOTFOUND if none of them is usable. */
 annal_status annal__default_store_place(const char *store, const char *data_home, const char *home,
                                         struct buf *out_path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fill an annal_error, and assert what must always hold. */
-#ifndef JOURNAL_BASE_ERROR_H
-#define JOURNAL_BASE_ERROR_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -49,5 +48,3 @@ bool annal__error_is_no_space(const annal_error *err);
     ((condition) ? (void)0 : annal__assert_failed(#condition, __FILE__, __LINE__))
 
 _Noreturn void annal__assert_failed(const char *condition, const char *file, int line);
-
-#endif

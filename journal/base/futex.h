@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sleep on a word of memory, which other processes may share. */
-#ifndef JOURNAL_BASE_FUTEX_H
-#define JOURNAL_BASE_FUTEX_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@
 void annal__futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t timeout_us);
 void annal__futex_wake(_Atomic uint32_t *word);
 void annal__futex_wake_some(_Atomic uint32_t *word, int sleepers);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as lower-case hex digits, two digits for each byte. */
-#ifndef JOURNAL_BASE_HEX_H
-#define JOURNAL_BASE_HEX_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -21,5 +20,3 @@ bool annal__hex_read(const char *digits, size_t len, uint8_t *out);
 
 annal_status annal__hex_append(struct buf *buf, annal_slice bytes);
 annal_status annal__hex_quote(struct buf *buf, annal_slice bytes); /* between quotation marks */
-
-#endif

@@ -9,8 +9,7 @@
  * contains nothing that must not be lost. The other folders get the struct io of a store through
  * seam.h.
  */
-#ifndef JOURNAL_BASE_IO_H
-#define JOURNAL_BASE_IO_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -134,5 +133,3 @@ bool annal__io_is_temporary(const char *name);
  * synced. */
 annal_status annal__io_publish_file(const struct io *io, const char *path, const void *bytes,
                                     size_t len, annal_error *err);
-
-#endif

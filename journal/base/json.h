@@ -5,8 +5,7 @@
  * real logs contain them: lone surrogate escapes, integers of any size, 1e400. It refuses some
  * texts that other parsers accept: invalid UTF-8, raw control characters, a byte order mark.
  */
-#ifndef JOURNAL_BASE_JSON_H
-#define JOURNAL_BASE_JSON_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -77,5 +76,3 @@ annal_status annal__json_fill(struct buf *out, const char *format, const annal_s
 #define JSON_U64(number) annal__json_u64((char[21]){0}, number)
 annal_slice annal__json_i64(char text[21], int64_t number);
 annal_slice annal__json_u64(char text[21], uint64_t number);
-
-#endif

@@ -6,8 +6,7 @@
  * allows such an escape, so journals keep it; but it is not a character, and strict readers refuse
  * it. Annal prints U+FFFD in its place, whose escape has the same length.
  */
-#ifndef JOURNAL_BASE_JSON_HALVES_H
-#define JOURNAL_BASE_JSON_HALVES_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -25,5 +24,3 @@ size_t annal__json_mend_halves(char *text, size_t len, bool last);
 /* Replace halves that a decoder such as SQLite's ->> has turned into three bytes, which are not
  * UTF-8. */
 void annal__json_text_mend_halves(char *text, size_t len);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read JSON in place: values are slices of the text, which was checked before (json.h). In a text
  * that is not valid JSON, the values have no meaning, but no byte outside of the text is read. */
-#ifndef JOURNAL_BASE_JSON_WALK_H
-#define JOURNAL_BASE_JSON_WALK_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -80,5 +79,3 @@ static inline bool annal__json_is_escaped(annal_slice raw)
 
 /* Write a character as UTF-8, and return its number of bytes. */
 size_t annal__json_utf8_put(unsigned code, char bytes[4]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find the process that holds a lock on a file, for messages about waiting. */
-#ifndef JOURNAL_BASE_LOCK_HOLDER_H
-#define JOURNAL_BASE_LOCK_HOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ const char *annal__lock_holder_name(uint32_t pid, char out[HOLDER_BYTES]);
 
 /* Return whether a process is stopped by a signal or a debugger; false if that is unknown. */
 bool annal__lock_holder_is_stopped(uint32_t pid);
-
-#endif

@@ -5,8 +5,7 @@
  * Appending uses msgpack-c. Reading does not, because msgpack-c builds a tree, and fails beyond 32
  * levels (docs/decisions/0009).
  */
-#ifndef JOURNAL_BASE_MSGPACK_H
-#define JOURNAL_BASE_MSGPACK_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -62,5 +61,3 @@ bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out);
 /* Return the big-endian number in the 4 or 8 bytes at `at`. */
 uint32_t annal__msgpack_get_uint32(const char *at);
 uint64_t annal__msgpack_get_uint64(const char *at);
-
-#endif

@@ -6,8 +6,7 @@
  * 0.1 is represented, although no double is exactly a tenth, and 3.14159265358979323846 is not. A
  * number that no double represents must not become one.
  */
-#ifndef JOURNAL_BASE_NUMBER_H
-#define JOURNAL_BASE_NUMBER_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -41,5 +40,3 @@ char *annal__number_put(char *at, uint64_t value);
 /* Return whether two numbers in the grammar of JSON are equal, digit for digit: 1.0 and 10e-1 are,
  * 0 and -0 are not. */
 bool annal__number_equal(annal_slice a, annal_slice b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256, computed by libmd: the name of an artifact, and the hash of a state. */
-#ifndef JOURNAL_BASE_SHA256_H
-#define JOURNAL_BASE_SHA256_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES]); /* fre
 void annal__sha256_of(const void *bytes, size_t len, uint8_t out[SHA256_BYTES]);
 
 void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[SHA256_TEXT_BYTES]);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compare slices, byte for byte. The ptr of an empty slice may be NULL, which memcmp() does not
  * accept. */
-#ifndef JOURNAL_BASE_SLICE_H
-#define JOURNAL_BASE_SLICE_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -23,5 +22,3 @@ static inline bool annal__slice_begins(annal_slice slice, const char *text)
     size_t len = strlen(text);
     return slice.len >= len && annal__slice_is((annal_slice){slice.ptr, len}, text);
 }
-
-#endif

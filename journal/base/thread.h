@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start threads, and wait for conditions. */
-#ifndef JOURNAL_BASE_THREAD_H
-#define JOURNAL_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ int annal__thread_start(pthread_t *out_thread, void *(*run)(void *arg), void *ar
  */
 int annal__thread_cond_init(pthread_cond_t *cond);
 void annal__thread_cond_wait_us(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t us);
-
-#endif

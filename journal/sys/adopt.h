@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Move sessions and artifacts into this store from another store: the last step of importing a
  * bundle. */
-#ifndef JOURNAL_SYS_ADOPT_H
-#define JOURNAL_SYS_ADOPT_H
+#pragma once
 
 #include <annal/artifact.h>
 #include <annal/journal.h>
@@ -37,5 +36,3 @@ ANNAL_MUST_CHECK annal_status annal__journal_adopt(annal_store *store, annal_sto
 ANNAL_MUST_CHECK annal_status annal__artifact_adopt(annal_store *store, annal_store *from,
                                                     annal_slice session, annal_slice sha256,
                                                     annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Artifacts, for callers that store one and then append the event that names it. */
-#ifndef JOURNAL_SYS_ARTIFACT_H
-#define JOURNAL_SYS_ARTIFACT_H
+#pragma once
 
 #include <annal/artifact.h>
 
@@ -36,8 +35,8 @@ ANNAL_MUST_CHECK annal_status annal__artifact_references(annal_slice data,
                                                          annal__artifact_reference_fn fn, void *arg,
                                                          annal_error *err);
 
-/* Called with the path in a reference, "artifacts/…", if that artifact does not exist. Return 0 to
- * continue; any other value stops, and is returned. */
+/* Called with the path in a reference, "artifacts/…", if that artifact does not exist. Return 0
+ * to continue; any other value stops, and is returned. */
 typedef int (*annal__artifact_missing_fn)(void *arg, annal_slice path);
 
 /* Check whether the artifacts exist to which an event's data refers (JSON, as cursors return it);
@@ -49,5 +48,3 @@ ANNAL_MUST_CHECK annal_status annal__artifact_check_data(annal_store *store, ann
 /* Remove the artifacts of a session that was deleted; a session that has a journal keeps them. */
 ANNAL_MUST_CHECK annal_status annal__artifact_drop(annal_store *store, annal_slice session,
                                                    annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of a cursor for the other folders and the command, besides the public functions. */
-#ifndef JOURNAL_SYS_CURSOR_H
-#define JOURNAL_SYS_CURSOR_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -56,5 +55,3 @@ annal_session_info annal__cursor_header(const annal_cursor *cursor);
  * cursor.
  */
 annal_slice annal__cursor_journal(const annal_cursor *cursor);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Delete the journal of a session: a part of annal_session_delete(). */
-#ifndef JOURNAL_SYS_DELETE_H
-#define JOURNAL_SYS_DELETE_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -48,5 +47,3 @@ ANNAL_MUST_CHECK annal_status annal__replace_delete_unwiped(annal_store *store, 
  *                 when
  */
 ANNAL_MUST_CHECK annal_status annal__replace_wipe_logs(annal_store *store, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drafts: what programs need that append the drafts of others. */
-#ifndef JOURNAL_SYS_DRAFT_H
-#define JOURNAL_SYS_DRAFT_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -38,5 +37,3 @@ ANNAL_MUST_CHECK annal_status annal__writer_begin(annal_writer *writer, const an
 ANNAL_MUST_CHECK annal_status annal__draft_event(const annal_draft *draft, annal_session_info *end,
                                                  struct buf *data, annal_event *out,
                                                  annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read single events whose offset is known from the index. */
-#ifndef JOURNAL_SYS_EVENT_AT_H
-#define JOURNAL_SYS_EVENT_AT_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -35,5 +34,3 @@ typedef struct annal__event_place {
  */
 size_t annal__event_read_ahead(annal_store *store, const annal__event_place *places, size_t count,
                                annal__event_buffer **buffer);
-
-#endif

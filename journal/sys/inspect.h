@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a store besides sessions, and which process owns which session: for annal doctor and
  * similar commands. */
-#ifndef JOURNAL_SYS_INSPECT_H
-#define JOURNAL_SYS_INSPECT_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -59,5 +58,3 @@ ANNAL_MUST_CHECK annal_status annal__log_each(annal_store *store, annal__log_inf
  */
 ANNAL_MUST_CHECK annal_status annal__log_session_owner(annal_store *store, annal_slice session,
                                                        uint32_t *out_pid, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks: work of the index and of the snapshots that the keeper does in the background. */
-#ifndef JOURNAL_SYS_KEEPER_TASK_H
-#define JOURNAL_SYS_KEEPER_TASK_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -53,5 +52,3 @@ ANNAL_MUST_CHECK annal_status annal__keeper_task_add(annal_store *store,
 /* Run the task with this arg a last time, unless another task does its work, and remove it. Waits
  * while it is running. */
 void annal__keeper_task_remove(annal_store *store, void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check whether the ancestors of a fork have the history that was forked. */
-#ifndef JOURNAL_SYS_LINEAGE_H
-#define JOURNAL_SYS_LINEAGE_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -28,5 +27,3 @@ void annal__lineage_proved_free(annal__proved *proved); /* NULL is accepted */
  */
 ANNAL_MUST_CHECK annal_status annal__lineage_check(annal_store *store, annal_slice session,
                                                    annal__proved *proved, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read the histograms of a store's metrics. */
-#ifndef JOURNAL_SYS_METRICS_H
-#define JOURNAL_SYS_METRICS_H
+#pragma once
 
 #include <annal/metrics.h>
 
@@ -11,5 +10,3 @@ uint64_t annal__metrics_histogram_bound(size_t bucket);
 /* Return the value that this share (0 to 1) of all values does not exceed, estimated within its
  * bucket: 0.5 is the median. 0 if no value was counted. Any thread. */
 uint64_t annal__metrics_histogram_quantile(const annal_histogram *histogram, double share);
-
-#endif

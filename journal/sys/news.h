@@ -14,8 +14,7 @@
  * writer never waits for a listener, and waking a thousand listeners costs it as much as waking a
  * single listener.
  */
-#ifndef JOURNAL_SYS_NEWS_H
-#define JOURNAL_SYS_NEWS_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -80,5 +79,3 @@ void annal__news_interrupt(annal__news *news);
 
 /* Free the listener. NULL is accepted. */
 void annal__news_close(annal__news *news);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find out whether a process is alive, proven dead, or in an unknown state. */
-#ifndef JOURNAL_SYS_PROCESS_H
-#define JOURNAL_SYS_PROCESS_H
+#pragma once
 
 #include <annal/process.h>
 
@@ -14,5 +13,3 @@ typedef enum annal__process_life {
 
 /* Return whether a process is alive at this moment. Any thread. */
 annal__process_life annal__process_look(const annal_process *process);
-
-#endif

@@ -5,8 +5,7 @@
  * The bytes must be the same as before, because every h is a hash of them. So each event is
  * encoded, and refused unless its h is as in the copy.
  */
-#ifndef JOURNAL_SYS_REBUILD_H
-#define JOURNAL_SYS_REBUILD_H
+#pragma once
 
 #include "journal/base/below.h"
 
@@ -40,5 +39,3 @@ ANNAL_MUST_CHECK annal_status annal__rebuild_add(annal__rebuild *rebuild, const 
 ANNAL_MUST_CHECK annal_status annal__rebuild_end(annal__rebuild *rebuild, annal_error *err);
 
 void annal__rebuild_close(annal__rebuild *rebuild); /* NULL is accepted */
-
-#endif

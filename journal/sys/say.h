@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages and warnings to the program that opened a store. */
-#ifndef JOURNAL_SYS_SAY_H
-#define JOURNAL_SYS_SAY_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -17,5 +16,3 @@ void annal__say(const annal_store *store, annal_log_level level, const char *for
 void annal__store_say_damage(annal_store *store, annal_slice session, uint64_t seq,
                              uint64_t offset);
 uint64_t annal__store_damages_said(const annal_store *store);
-
-#endif

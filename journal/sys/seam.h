@@ -4,8 +4,7 @@
  * journal/: what tests replace for the journal is then replaced for these folders, too. Mostly
  * implemented in journal/store_context.c.
  */
-#ifndef JOURNAL_SYS_SEAM_H
-#define JOURNAL_SYS_SEAM_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
@@ -133,5 +132,3 @@ uint64_t annal__session_list_changed(annal_store *store, uint64_t since, annal_s
 
 /* Return the session of a writer. Valid as long as the writer. Any thread. */
 annal_slice annal__writer_session(const annal_writer *writer);
-
-#endif

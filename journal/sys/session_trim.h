@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bound the memory of a process that writes many sessions, one after another. */
-#ifndef JOURNAL_SYS_SESSION_TRIM_H
-#define JOURNAL_SYS_SESSION_TRIM_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -11,5 +10,3 @@
  * this process. Does nothing while appends are pending. Any thread.
  */
 void annal__session_trim(annal_store *store, annal_slice session);
-
-#endif

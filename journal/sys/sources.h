@@ -10,8 +10,7 @@
  *     line: SOURCES_OTHER and the name of the first session.
  * (3) A process that changes files there holds the lock of the directory, LOCK_EX of flock(2).
  */
-#ifndef JOURNAL_SYS_SOURCES_H
-#define JOURNAL_SYS_SOURCES_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -50,5 +49,3 @@ ANNAL_MUST_CHECK annal_status annal__sources_each(annal_store *store, annal_slic
 /* Remove the copies of all logs with events of a session that was deleted. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__sources_drop(annal_store *store, annal_slice session,
                                                   annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check a journal and the data derived from it in one reading. */
-#ifndef JOURNAL_SYS_VERIFY_H
-#define JOURNAL_SYS_VERIFY_H
+#pragma once
 
 #include "journal/sys/lineage.h"
 
@@ -20,5 +19,3 @@ ANNAL_MUST_CHECK annal_status annal__verify_events(annal_store *store, annal_sli
                                                    annal__verified_fn event_fn, void *arg,
                                                    annal_verify_result *out_result,
                                                    annal_error *err);
-
-#endif

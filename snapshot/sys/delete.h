@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal_session_delete() in two steps, for functions that do other work between them. */
-#ifndef SNAPSHOT_SYS_DELETE_H
-#define SNAPSHOT_SYS_DELETE_H
+#pragma once
 
 #include <annal/delete.h>
 
@@ -14,5 +13,3 @@ annal_status annal__delete_session(annal_index *index, annal_slice session, anna
  * last session. Parts that remain are reported to fn. */
 void annal__delete_wipe(annal_index *index, const annal_slice *sessions, size_t count,
                         annal_delete_fn fn, void *arg);
-
-#endif

@@ -7,8 +7,7 @@
  * is valid while that journal still has the same event at its seq. Invalid reductions are skipped.
  * Reductions of events that a fork shares with its ancestors belong to the ancestors.
  */
-#ifndef SNAPSHOT_SYS_REDUCTION_H
-#define SNAPSHOT_SYS_REDUCTION_H
+#pragma once
 
 #include <annal/snapshot.h>
 
@@ -49,5 +48,3 @@ ANNAL_MUST_CHECK annal_status annal__reduction_save(annal_index *index, const an
                                                     annal_slice data,
                                                     const annal_snapshot_policy *policy,
                                                     uint64_t *out_every, annal_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of snapshots for replay and the command: begin a replay at a snapshot, and list and
  * take the snapshots that are due. */
-#ifndef SNAPSHOT_SYS_SNAPSHOT_H
-#define SNAPSHOT_SYS_SNAPSHOT_H
+#pragma once
 
 #include <annal/snapshot.h>
 
@@ -49,5 +48,3 @@ ANNAL_MUST_CHECK annal_status annal__load_begin(annal_index *index, annal_slice 
                                                 uint64_t at_most, const annal_pack *const *packs,
                                                 size_t pack_count, annal_state **out_state,
                                                 annal_cursor **out_cursor, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store in a directory of its own, and what the tests of this folder do with it. */
-#ifndef TESTS_ARTIFACT_FIXTURE_H
-#define TESTS_ARTIFACT_FIXTURE_H
+#pragma once
 
 #include "tests/support/text.h"
 #include "tests/support/tmpdir.h"
@@ -35,5 +34,3 @@ void fixture_age(struct fixture *fixture, const annal_artifact_info *info, long 
 
 /* How many artifacts there are; an empty session: in all. */
 unsigned fixture_count(struct fixture *fixture, const char *session);
-
-#endif

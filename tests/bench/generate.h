@@ -12,8 +12,7 @@
  *
  * The same seed and session give the same events.
  */
-#ifndef TESTS_BENCH_GENERATE_H
-#define TESTS_BENCH_GENERATE_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -49,5 +48,3 @@ annal_status generate_session(annal_store *store, unsigned session, uint64_t eve
 /* All sessions of a store; the sizes of all but the largest differ by up to a factor of 30. */
 annal_status generate_store(annal_store *store, const struct generate_options *options,
                             annal_error *err);
-
-#endif

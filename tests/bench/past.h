@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a session now and at random places of its past, by snapshots: time, memory,
  * bytes. */
-#ifndef TESTS_BENCH_PAST_H
-#define TESTS_BENCH_PAST_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -13,5 +12,3 @@
  * false, with a line on stderr, when something fails or differs.
  */
 bool past_measure(const char *dir, annal_slice session, uint64_t last_seq);
-
-#endif

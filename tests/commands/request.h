@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What annal.c sends to test_commands.c in one message, and what it receives. */
-#ifndef TESTS_COMMANDS_REQUEST_H
-#define TESTS_COMMANDS_REQUEST_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -22,5 +21,3 @@ struct request_head {
     int words;
     mode_t umask;
 };
-
-#endif

@@ -4,8 +4,7 @@
  * allocator, for the whole process; while nothing is armed everything works. Nothing is ever
  * synced.
  */
-#ifndef TESTS_CRASH_FAILING_SQLITE_H
-#define TESTS_CRASH_FAILING_SQLITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void failing_sqlite_arm(struct failing_sqlite *plan);
 
 /* Bytes that SQLite has not given back. */
 int64_t failing_sqlite_bytes(void);
-
-#endif

@@ -23,8 +23,7 @@
  * one of its ways; ANNAL_FAULTS=all, which make faults sets, tries all calls in all ways;
  * ANNAL_FAULTS=calls all calls, each in one way.
  */
-#ifndef TESTS_CRASH_FAULTS_H
-#define TESTS_CRASH_FAULTS_H
+#pragma once
 
 #include "journal/store.h"
 #include "tests/crash/failing_sqlite.h"
@@ -119,5 +118,3 @@ void close_store(struct life *life);
 uint64_t expected_events(const struct life *life, const char *session);
 bool is_certain(const struct life *life, const char *session);
 void ck_event(const struct life *life, const char *session, const annal_event *event);
-
-#endif

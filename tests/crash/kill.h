@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writers that are killed with SIGKILL, repeatedly, in one store: see kill.c. */
-#ifndef TESTS_CRASH_KILL_H
-#define TESTS_CRASH_KILL_H
+#pragma once
 
 #include "tests/support/random.h"
 
@@ -18,5 +17,3 @@ struct kill_counts {
  * test. */
 void kill_play(annal_level level, annal_format format, bool with_ids, int rounds,
                struct random *random, struct kill_counts *counts);
-
-#endif

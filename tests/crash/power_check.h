@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recover what a crash left, and hold it against what was promised. */
-#ifndef TESTS_CRASH_POWER_CHECK_H
-#define TESTS_CRASH_POWER_CHECK_H
+#pragma once
 
 #include "tests/crash/power_model.h"
 #include "tests/support/sim_disk.h"
@@ -33,5 +32,3 @@ annal_status power_open(struct sim_process *process, const annal_store_options *
  * Changes the disk. If it returns false, check->why names the broken promise.
  */
 bool power_check_disk(struct power_check *check, struct sim_disk *disk);
-
-#endif

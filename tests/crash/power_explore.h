@@ -15,8 +15,7 @@
  * recovery was crashed too; the same seed and case repeat it. States that leave the same disk under
  * the same promises are checked once.
  */
-#ifndef TESTS_CRASH_POWER_EXPLORE_H
-#define TESTS_CRASH_POWER_EXPLORE_H
+#pragma once
 
 #include "tests/crash/power_check.h"
 
@@ -60,5 +59,3 @@ struct power_counts {
 /* A failure fails the test, with the case and the command that repeats it. */
 void power_explore(const struct power_workload *workload, const struct power_settings *settings,
                    struct power_counts *counts);
-
-#endif

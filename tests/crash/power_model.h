@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was appended to each session and what was promised about it: what a crash is judged by. */
-#ifndef TESTS_CRASH_POWER_MODEL_H
-#define TESTS_CRASH_POWER_MODEL_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -56,5 +55,3 @@ void model_adopted(struct model *model, const char *name);
 void model_copy(struct model *model, const char *name);
 /* annal_store_sync(), a checkpoint or a close returned. */
 void model_sync(struct model *model);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzzers share: a check that says on what it failed, and an input that is read from the
  * front. */
-#ifndef TESTS_FUZZ_FUZZ_H
-#define TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -29,5 +28,3 @@ static inline uint8_t take_byte(annal_slice *input)
     input->len--;
     return (uint8_t)*input->ptr++;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An I/O seam over one file in memory: enough for what reads a journal or a commit log. */
-#ifndef TESTS_FUZZ_IMAGE_IO_H
-#define TESTS_FUZZ_IMAGE_IO_H
+#pragma once
 
 #include "journal/base/io.h"
 
@@ -12,5 +11,3 @@ struct image_io {
 
 /* Every path that is opened is this file; it cannot be written. */
 void image_io_init(struct image_io *image, annal_slice bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lake whose files are in memory: a fuzzer's bytes, with a last line that proves them. */
-#ifndef TESTS_FUZZ_LAKE_IMAGE_H
-#define TESTS_FUZZ_LAKE_IMAGE_H
+#pragma once
 
 #include "tests/fuzz/fuzz.h"
 #include "tools/ship/lake.h"
@@ -23,5 +22,3 @@ void lake_image_begin(struct ship_target *lake, struct lake_files *files);
 
 /* What was taken from the manifests and the checkpoint is what the rules of the lake allow. */
 void lake_image_check(struct ship_target *lake);
-
-#endif

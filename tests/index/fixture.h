@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store with events, and short forms of queries for the tests of this folder. */
-#ifndef TESTS_INDEX_FIXTURE_H
-#define TESTS_INDEX_FIXTURE_H
+#pragma once
 
 #include "tests/support/text.h"
 #include "tests/support/tmpdir.h"
@@ -64,5 +63,3 @@ char *fixture_sql(struct fixture *fixture, const char *sql);
 char *fixture_dump(struct fixture *fixture);
 
 int text_row(void *arg, const annal_row *row); /* an annal_row_fn */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs at work: in memory over a single session and in a store, with short forms of queries. */
-#ifndef TESTS_PACKS_FIXTURE_H
-#define TESTS_PACKS_FIXTURE_H
+#pragma once
 
 #include "tests/support/text.h"
 #include "tests/support/tmpdir.h"
@@ -117,5 +116,3 @@ void packs_ck_rebuild(struct packs *packs, const char *database, uint64_t seed);
 
 /* Run sql in the stock sqlite3 shell on a file of the store and return its output; free() it. */
 char *packs_shell(struct packs *packs, const char *database, const char *sql);
-
-#endif

@@ -3,8 +3,7 @@
  * The SQL of the OpenProse document on SQLite state, statement by statement in its order, without
  * comments; and its lines for a shell, with their database. Ids follow the requirements.
  */
-#ifndef TESTS_PACKS_OPENPROSE_SQL_H
-#define TESTS_PACKS_OPENPROSE_SQL_H
+#pragma once
 
 struct printed {
     const char *id;
@@ -231,5 +230,3 @@ static const struct printed openprose[] = {
     {"S-P14b", "ALTER TABLE bindings ADD COLUMN token_count INTEGER;", NULL},
     {"S-P14c", "CREATE INDEX idx_execution_status ON execution(status);", NULL},
 };
-
-#endif

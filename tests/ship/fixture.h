@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the suites that ship to PostgreSQL share: a server, and an empty database for each test. */
-#ifndef TESTS_SHIP_FIXTURE_H
-#define TESTS_SHIP_FIXTURE_H
+#pragma once
 
 #include "tests/ship/pg.h"
 #include "tests/tools/cli.h"
@@ -48,5 +47,3 @@ void fleet_wait_for(const char *sql, const char *want);
 
 /* rows.c: tests of the suite ship. */
 void ship_add_row_tests(TCase *cases);
-
-#endif

@@ -3,8 +3,7 @@
  * A PostgreSQL server of the tests, in a directory of its own, on a Unix socket: run by a user who
  * is not root, and killed when the process that started it ends.
  */
-#ifndef TESTS_SHIP_PG_H
-#define TESTS_SHIP_PG_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -54,5 +53,3 @@ pid_t pg_start_pooler(const struct pg *pg);
 /* Run one of PostgreSQL's programs; its output goes to out, or nowhere. */
 void pg_program(const struct pg *pg, const char *program, const char *const *words,
                 const char *out);
-
-#endif

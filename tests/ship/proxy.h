@@ -3,8 +3,7 @@
  * A network that fails: a process between a shipper and a server. It listens on a port of its own
  * of the loopback, and connects to a Unix socket.
  */
-#ifndef TESTS_SHIP_PROXY_H
-#define TESTS_SHIP_PROXY_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,5 +27,3 @@ void proxy_set(struct proxy *proxy, enum proxy_mode mode);
 /* After `bytes` more bytes, close all connections once. */
 void proxy_cut_after(struct proxy *proxy, uint64_t bytes);
 void proxy_stop(struct proxy *proxy);
-
-#endif

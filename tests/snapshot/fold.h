@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions whose state grows, and states as text to compare. */
-#ifndef TESTS_SNAPSHOT_FOLD_H
-#define TESTS_SNAPSHOT_FOLD_H
+#pragma once
 
 #include "tests/index/fixture.h"
 
@@ -44,5 +43,3 @@ char *listed(struct fixture *fixture, annal_slice session);
 /* Get the row of a snapshot as bytes; annal_free() it. Put it back, unchanged or changed. */
 annal_slice row_get(struct fixture *fixture, uint64_t seq);
 void row_put(struct fixture *fixture, uint64_t seq, annal_slice row);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images of pages, and their snapshots as rows. */
-#ifndef TESTS_SNAPSHOT_PAGES_H
-#define TESTS_SNAPSHOT_PAGES_H
+#pragma once
 
 #include "snapshot/container.h"
 
@@ -14,5 +13,3 @@ bool unpack_image(annal_slice row, annal_slice base, struct buf *out);
 
 /* Fill a page with repeating words and with numbers that do not repeat. */
 void fill_page(char *page, uint64_t seed);
-
-#endif

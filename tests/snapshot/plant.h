@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A snapshot with right hashes and a wrong schema, as a neighbour who may write in the store could
  * make it. */
-#ifndef TESTS_SNAPSHOT_PLANT_H
-#define TESTS_SNAPSHOT_PLANT_H
+#pragma once
 
 #include <annal/snapshot.h>
 
@@ -17,5 +16,3 @@ void plant_snapshot(annal_index *index, annal_slice session, uint64_t seq, const
 /* SQL whose result is not a state of the core pack. */
 extern const char *const plants[];
 #define PLANTS 9
-
-#endif

@@ -8,8 +8,7 @@
  *         … damage.bytes, damage.len …
  *     damage_done(&damage);
  */
-#ifndef TESTS_SUPPORT_DAMAGE_H
-#define TESTS_SUPPORT_DAMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool damage_hits(const struct damage *damage, size_t from, size_t to);
 
 /* Prints how many there were. */
 void damage_done(struct damage *damage, const char *name);
-
-#endif

@@ -12,8 +12,7 @@
  * way 0, 1, …; afterwards `ways` is the length of the list. A way is an errno, a short count, the
  * first half of a write before the disk is full, or an incomplete listing.
  */
-#ifndef TESTS_SUPPORT_FAILING_IO_H
-#define TESTS_SUPPORT_FAILING_IO_H
+#pragma once
 
 #include "journal/base/io.h"
 
@@ -41,5 +40,3 @@ struct failing_io {
 };
 
 void failing_io_init(struct failing_io *disk);
-
-#endif

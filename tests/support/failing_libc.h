@@ -7,8 +7,7 @@
  * malloc() and the others by these functions. Unless a failure is armed, they only count the
  * allocated blocks.
  */
-#ifndef TESTS_SUPPORT_FAILING_LIBC_H
-#define TESTS_SUPPORT_FAILING_LIBC_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ void failing_libc_ignore_advice(int advice);
 
 /* Blocks that were given out and not taken back. */
 long failing_libc_blocks(void);
-
-#endif

@@ -5,8 +5,7 @@
  * Event n of a test says of itself which one it is: its data holds a number and a text that follows
  * from it, so that a wrong byte, a wrong place and a copy all show.
  */
-#ifndef TESTS_SUPPORT_JOURNALS_H
-#define TESTS_SUPPORT_JOURNALS_H
+#pragma once
 
 #include "journal/store.h"
 #include "tests/support/text.h"
@@ -63,5 +62,3 @@ void ck_numbers(annal_store *store, const char *session, uint64_t last);
 /* Copy commit/, then events/: what a plain copy of a store, in the order that is documented,
  * gives. */
 void copy_store(const char *from, const char *to);
-
-#endif

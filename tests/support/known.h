@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a session, kept for comparison with a later read. */
-#ifndef TESTS_SUPPORT_KNOWN_H
-#define TESTS_SUPPORT_KNOWN_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -33,5 +32,3 @@ struct known_walk {
 };
 void known_walk(const struct known *known, annal_store *store, const char *session,
                 uint64_t from_seq, const char *what, struct known_walk *walk);
-
-#endif

@@ -10,8 +10,7 @@
  * A failed sync or writeback loses the bytes written since the last success, as the kernel may:
  * they read as zeros from then on. Do not inject failures from several threads.
  */
-#ifndef TESTS_SUPPORT_PICKY_IO_H
-#define TESTS_SUPPORT_PICKY_IO_H
+#pragma once
 
 #include "journal/base/io.h"
 
@@ -56,5 +55,3 @@ struct picky_rule *picky_io_fail(struct picky_io *disk, enum picky_call call, co
 
 /* No more failures. */
 void picky_io_heal(struct picky_io *disk);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reproducible random numbers: the seed is the given number or ANNAL_TEST_SEED, and is printed. */
-#ifndef TESTS_SUPPORT_RANDOM_H
-#define TESTS_SUPPORT_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ struct random {
 struct random random_init(uint64_t seed);
 uint64_t random_next(struct random *random);
 uint64_t random_below(struct random *random, uint64_t limit); /* 0 to limit - 1 */
-
-#endif

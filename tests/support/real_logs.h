@@ -3,11 +3,8 @@
  * Real logs, which are not part of the repository: in $ANNAL_TEST_DATA, or with ANNAL_TEST_FULL in
  * ../shared/data beside the clone.
  */
-#ifndef TESTS_SUPPORT_REAL_LOGS_H
-#define TESTS_SUPPORT_REAL_LOGS_H
+#pragma once
 
 /* The folder with the real logs of a kind ("codex"); free() it. NULL if it is missing, which is
  * printed: skip the test. */
 char *real_logs(const char *kind);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main() of a folder's tests: run the suites and answer with the exit status. */
-#ifndef TESTS_SUPPORT_RUNNER_H
-#define TESTS_SUPPORT_RUNNER_H
+#pragma once
 
 #include <check.h>
 
@@ -37,5 +36,3 @@ unsigned full_or(unsigned full, unsigned usual);
         if (full_or(1, 0))                                                                         \
             tcase_add_test(tcase, test);                                                           \
     } while (0)
-
-#endif

@@ -32,8 +32,7 @@
  * A process is a view of the disk with descriptors, locks and maps of its own. Its paths begin with
  * its root, "/sim-<n>", by which sim_vfs finds it too. One thread only.
  */
-#ifndef TESTS_SUPPORT_SIM_DISK_H
-#define TESTS_SUPPORT_SIM_DISK_H
+#pragma once
 
 #include "journal/base/clock.h"
 #include "journal/base/io.h"
@@ -184,5 +183,3 @@ void sim_disk_lose_writes(struct sim_process *process, const char *path);
 
 /* Flip the bits of mask in one byte of the page cache and of the disk, as rot does. */
 void sim_disk_flip(struct sim_process *process, const char *path, uint64_t offset, uint8_t mask);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sim_disk.c and sim_crash.c share. */
-#ifndef TESTS_SUPPORT_SIM_INODE_H
-#define TESTS_SUPPORT_SIM_INODE_H
+#pragma once
 
 #include "tests/support/sim_disk.h"
 
@@ -110,5 +109,3 @@ void sim_inode_fold_map(struct sim_inode *inode);
 void sim_names_apply(struct sim_disk *disk, const struct sim_name_change *change);
 
 struct sim_disk *sim_disk_empty(const struct sim_disk *like);
-
-#endif

@@ -8,10 +8,7 @@
  * directory synced with its first sync, as SQLite's own VFS does. The shared memory of a WAL is a
  * file of the disk, and is emptied by the first process that opens it.
  */
-#ifndef TESTS_SUPPORT_SIM_VFS_H
-#define TESTS_SUPPORT_SIM_VFS_H
+#pragma once
 
 /* Make it the default VFS of this process; calling it again does nothing. */
 void sim_vfs_register(void);
-
-#endif

@@ -3,8 +3,7 @@
  * A process that is stopped in the middle of something, as by Ctrl-Z or a debugger. It dies with
  * the test, whatever becomes of that.
  */
-#ifndef TESTS_SUPPORT_STOPPED_H
-#define TESTS_SUPPORT_STOPPED_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -45,5 +44,3 @@ int64_t scaled_us(int64_t us);
 /* No more than limit_us, and what a busy machine adds, have gone by since then. */
 #define ck_in_time(begun_us, limit_us)                                                             \
     ck_assert_int_lt(stopped_now_us() - (begun_us), (limit_us) + scaled_us(SPARE_US))
-
-#endif

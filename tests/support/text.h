@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Growing text for callbacks, and asserting that a call succeeds. */
-#ifndef TESTS_SUPPORT_TEXT_H
-#define TESTS_SUPPORT_TEXT_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -21,5 +20,3 @@ int text_write(void *arg, const char *bytes, size_t len); /* an annal_write_fn *
         ck_assert_msg(got_status_ == ANNAL_OK, "%s: %s", annal_status_name(got_status_),           \
                       err_.message);                                                               \
     } while (0)
-
-#endif

@@ -9,8 +9,7 @@
  *
  * A test that fails keeps its directory for inspection: run_test.c.
  */
-#ifndef TESTS_SUPPORT_TMPDIR_H
-#define TESTS_SUPPORT_TMPDIR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -47,5 +46,3 @@ unsigned count_names(const char *path, const char *part);
  * NULL) becomes the path of one of them.
  */
 unsigned grep_tree(const char *tree, const char *bytes, char *name, size_t name_bytes);
-
-#endif

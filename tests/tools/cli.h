@@ -11,8 +11,7 @@
  *
  * The store is DIR/store, through $ANNAL_STORE; it is missing until a test creates it.
  */
-#ifndef TESTS_TOOLS_CLI_H
-#define TESTS_TOOLS_CLI_H
+#pragma once
 
 #include "tests/support/tmpdir.h"
 
@@ -70,5 +69,3 @@ int cli_journals(const struct cli *cli);
 /* Read a session's journal; free() the bytes. */
 char *cli_journal(struct cli *cli, const char *session, size_t *out_len);
 void cli_journal_write(struct cli *cli, const char *session, const void *bytes, size_t len);
-
-#endif

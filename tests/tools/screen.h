@@ -3,8 +3,7 @@
  * Run the command on a terminal: keys, screen, settings of the terminal. As on a real terminal, a
  * shell leads the session; it reports when the command stops or ends.
  */
-#ifndef TESTS_TOOLS_SCREEN_H
-#define TESTS_TOOLS_SCREEN_H
+#pragma once
 
 #include "tests/tools/cli.h"
 
@@ -43,5 +42,3 @@ int screen_wait(struct screen *screen);
 void screen_continue(struct screen *screen);
 
 void screen_done(struct screen *screen);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Each direction has a thread. Both use one importer, under a lock.
  */
-#ifndef TOOLS_ACP_ACP_H
-#define TOOLS_ACP_ACP_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -63,5 +62,3 @@ annal_status acp_record_head(struct acp_record *record, const char *from, annal_
 annal_status acp_record_end(struct acp_record *record, int exit_status, annal_error *err);
 
 void acp_record_done(struct acp_record *record);
-
-#endif

@@ -16,8 +16,7 @@
  * (4) The enabled packs check the events that they guard or fill. Such an event is durable by
  *     itself; the lines before it become durable with it.
  */
-#ifndef TOOLS_APPEND_APPENDER_H
-#define TOOLS_APPEND_APPENDER_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -70,5 +69,3 @@ void appender_add_answer(struct buf *answers, const char *kind, const char *sent
 
 /* free the buffers, but do not close the writer and the index */
 void appender_done(struct appender *appender);
-
-#endif

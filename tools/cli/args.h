@@ -6,8 +6,7 @@
  * error in the command line prints one line on stderr and returns EXIT_USAGE; 0 means that there is
  * no error.
  */
-#ifndef TOOLS_CLI_ARGS_H
-#define TOOLS_CLI_ARGS_H
+#pragma once
 
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
@@ -104,5 +103,3 @@ bool fields_range_is_backward(const struct time_range *range);
 /* Return whether --zone accepts this name. */
 bool args_zone_is_known(const char *name);
 bool fields_parse_amount(const char *text, double most, double *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the index and adds new events to it, with a progress bar if that takes long. */
-#ifndef TOOLS_CLI_CATCH_UP_H
-#define TOOLS_CLI_CATCH_UP_H
+#pragma once
 
 #include "tools/cli/sessions.h"
 
@@ -33,5 +32,3 @@ void catch_up_wholly(annal_index *index);
 
 /* Print one line on stderr if a query of events could not read some events (lag->bytes > 0). */
 void catch_up_say_lag(const annal_lag *lag);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a verb of annal as a process of its own: for work that prints while it runs, and that can be
  * killed without harm to the server. */
-#ifndef TOOLS_CLI_CHILD_H
-#define TOOLS_CLI_CHILD_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -40,5 +39,3 @@ annal_status child_start(const char *store, const char *const *words, const int 
 /* In a process that child_start() may have started: receive SIGTERM when the thread that started it
  * ends. Without effect in other processes. */
 void child_end_with_parent(void);
-
-#endif

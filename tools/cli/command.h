@@ -7,8 +7,7 @@
  * mention an option that does not exist. Verbs of two words (annal team send) are rows of a table:
  * verbs.h.
  */
-#ifndef TOOLS_CLI_COMMAND_H
-#define TOOLS_CLI_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ int command_main(int argc, char **argv);
 void help_print_command(const struct noun *noun, const struct command *command);
 void help_print_noun(const struct noun *noun);
 void help_print_all(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates the decider: the functions that ask the target whether an event may be appended to a
  * shared session. */
-#ifndef TOOLS_CLI_DECIDER_H
-#define TOOLS_CLI_DECIDER_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -13,5 +12,3 @@
  */
 const annal_decider *decider_new(annal_store *store);
 void decider_free(const annal_decider *decider); /* accepts NULL */
-
-#endif

@@ -12,8 +12,7 @@
  *         OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "sessions at once", .least = 1, .most = 64),
  *         FLAG("all", NULL, "all sessions"), FIELDS_END};
  */
-#ifndef TOOLS_CLI_FIELDS_H
-#define TOOLS_CLI_FIELDS_H
+#pragma once
 
 #include "tools/cli/args.h"
 
@@ -172,5 +171,3 @@ void fields_journal_format(const struct args *args, annal_format *out);
 /* Read --format jsonl|csv|table, or --json, which means jsonl; *out is unchanged if neither was
  * given. Returns 0 or EXIT_USAGE. */
 int fields_format(const struct args *args, enum out_format *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes times, sizes and counts for people. */
-#ifndef TOOLS_CLI_HUMAN_H
-#define TOOLS_CLI_HUMAN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ const char *human_zone(char text[HUMAN_ZONE_BYTES]);
 const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes);
 const char *human_count(char text[HUMAN_BYTES], uint64_t count);
 const char *human_age(char text[HUMAN_BYTES], int64_t time_us, int64_t now_us);
-
-#endif

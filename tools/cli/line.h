@@ -5,8 +5,7 @@
  * The bytes of data are not changed: the line is checked as JSON, then its members are found in it;
  * no JSON is written again.
  */
-#ifndef TOOLS_CLI_LINE_H
-#define TOOLS_CLI_LINE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -19,5 +18,3 @@
  */
 annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scratch,
                            annal_draft *out_draft, annal_error *err);
-
-#endif

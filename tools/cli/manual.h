@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text that is generated from the tables of the verbs, besides help: `annal help --words` and
  * `annal help --man`. */
-#ifndef TOOLS_CLI_MANUAL_H
-#define TOOLS_CLI_MANUAL_H
+#pragma once
 
 #include "tools/cli/command.h"
 
@@ -17,5 +16,3 @@ void manual_print_examples(const struct command *verb);
 
 /* Print the manual page annal-verbs(1); make install uses this. */
 void manual_print(void);
-
-#endif

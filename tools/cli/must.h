@@ -6,8 +6,7 @@
  * The server, and code that it shares with the command, call journal/base/alloc.h and
  * journal/base/buf.h instead, and return the failure: one request fails, and the server continues.
  */
-#ifndef TOOLS_CLI_MUST_H
-#define TOOLS_CLI_MUST_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
@@ -36,5 +35,3 @@ void must_quote(struct buf *buf, annal_slice text);
  * result is false or NULL. */
 void must_status(annal_status status);
 void must_true(bool done);
-
-#endif

@@ -7,8 +7,7 @@
  * or CSV (RFC 4180). An aligned table computes the widths of its columns from its first rows and
  * prints later rows at once, so that its memory is bounded.
  */
-#ifndef TOOLS_CLI_OUT_H
-#define TOOLS_CLI_OUT_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
@@ -161,5 +160,3 @@ void table_free(
  * number, and return text; "null" if the number is not finite, because JSON has no infinity. */
 #define REAL_BYTES 40
 const char *table_real_text(char text[REAL_BYTES], double number);
-
-#endif

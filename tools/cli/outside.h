@@ -10,8 +10,7 @@
  *     space.
  * (3) After a failure the result of a parser is 0, or the empty text.
  */
-#ifndef TOOLS_CLI_OUTSIDE_H
-#define TOOLS_CLI_OUTSIDE_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -54,5 +53,3 @@ void outside_day(struct outside *outside);
 
 /* Return whether all fields fitted and nothing follows them. */
 bool outside_end(const struct outside *outside);
-
-#endif

@@ -4,8 +4,7 @@
  * of a function such as instr() may take hours. Then the process ends; the store loses nothing, as
  * after a crash.
  */
-#ifndef TOOLS_CLI_OVERDUE_H
-#define TOOLS_CLI_OVERDUE_H
+#pragma once
 
 #include <annal/query.h>
 
@@ -15,5 +14,3 @@
  * be started. Call it at most once in a process.
  */
 void overdue_watch(annal_limits *limits);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds entries of an array by hash. The caller owns the array, and compares the entries. */
-#ifndef TOOLS_CLI_PLACES_H
-#define TOOLS_CLI_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ size_t places_next(const struct places *places, uint64_t hash, size_t *at);
 void places_set(struct places *places, uint64_t hash, size_t index);
 
 void places_done(struct places *places);
-
-#endif

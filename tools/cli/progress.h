@@ -3,8 +3,7 @@
  * Shows the progress of long work on stderr, in one line: only on a terminal, only after a moment,
  * redrawn at most ten times a second, and removed when the work is done.
  */
-#ifndef TOOLS_CLI_PROGRESS_H
-#define TOOLS_CLI_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void progress_set(struct progress *progress, uint64_t done, const char *detail);
 
 /* Remove the line, so that other output can be printed; the next progress_set() draws it again. */
 void progress_hide(struct progress *progress);
-
-#endif

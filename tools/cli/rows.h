@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the rows that a SELECT returns. */
-#ifndef TOOLS_CLI_ROWS_H
-#define TOOLS_CLI_ROWS_H
+#pragma once
 
 #include "tools/cli/out.h"
 
@@ -42,5 +41,3 @@ void rows_print_members(const annal_row *row);
 /* As rows_print_value() and rows_print_members(), but append the JSON to out. */
 annal_status rows_value_json(struct buf *out, const annal_value *value);
 annal_status rows_members_json(struct buf *out, const annal_row *row);
-
-#endif

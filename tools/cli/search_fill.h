@@ -3,8 +3,7 @@
  * Fills search.db in a thread while an import appends, so that the first search does not wait. A
  * store of few events gets no search.db: its first search is quick, and there may be none.
  */
-#ifndef TOOLS_CLI_SEARCH_FILL_H
-#define TOOLS_CLI_SEARCH_FILL_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -21,5 +20,3 @@ void search_fill_last(struct search_fill *fill);
 
 /* Wait for the thread, with a progress bar, and free. */
 void search_fill_free(struct search_fill *fill);
-
-#endif

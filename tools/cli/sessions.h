@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sessions on which a verb works. */
-#ifndef TOOLS_CLI_SESSIONS_H
-#define TOOLS_CLI_SESSIONS_H
+#pragma once
 
 #include "tools/cli/fields.h"
 
@@ -42,5 +41,3 @@ int sessions_resolve(annal_store *store, const struct args *args);
 int sessions_resolve_word(annal_store *store, const char **word, char *room);
 
 void sessions_done(struct session_list *list);
-
-#endif

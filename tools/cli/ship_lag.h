@@ -5,8 +5,7 @@
  * An unlocked file belongs to a killed shipper and is ignored. If a file cannot be written, that is
  * ignored.
  */
-#ifndef TOOLS_CLI_SHIP_LAG_H
-#define TOOLS_CLI_SHIP_LAG_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -36,5 +35,3 @@ void ship_lag_close(const annal_store *store, const char *url, const char *name,
 /* Call fn with the progress of each running shipper, until fn fails; return its last status. */
 annal_status ship_lag_each(const annal_store *store,
                            annal_status (*fn)(void *arg, const struct ship_lag *lag), void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts other programs. */
-#ifndef TOOLS_CLI_SPAWN_H
-#define TOOLS_CLI_SPAWN_H
+#pragma once
 
 #include <spawn.h>
 #include <sys/types.h>
@@ -13,5 +12,3 @@
  */
 int spawn_start(pid_t *out_pid, const char *program, const posix_spawn_file_actions_t *actions,
                 const char *const *words, char *const *environment);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find and open the store. */
-#ifndef TOOLS_CLI_STORE_OPEN_H
-#define TOOLS_CLI_STORE_OPEN_H
+#pragma once
 
 #include "tools/cli/fields.h"
 
@@ -64,5 +63,3 @@ uint64_t store_free_bytes(const annal_store *store);
 /* Return the path that store_open() would open; the caller frees it with annal__free(). NULL if
  * there is no home directory. */
 char *store_path(const struct args *args);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a note is about: a session, or one of its events (pack annotations). */
-#ifndef TOOLS_CLI_SUBJECT_H
-#define TOOLS_CLI_SUBJECT_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -29,5 +28,3 @@ void subject_done(struct subject *subject);
 
 /* Enable the pack annotations, unless it is enabled. */
 annal_status subject_enable(annal_store *store, annal_index *index, annal_error *err);
-
-#endif

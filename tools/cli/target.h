@@ -14,8 +14,7 @@
  * (6) A file that the caller has open, as /proc/self/fd/N, is written directly through that path;
  *     *out_fd is unchanged, and the caller syncs the file.
  */
-#ifndef TOOLS_CLI_TARGET_H
-#define TOOLS_CLI_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -57,5 +56,3 @@ int target_begin(struct target *target, const char *path);
 /* Restore stdout, and rename the file if whole is set, else remove it. Returns 0 or an exit
  * status. */
 int target_end(struct target *target, bool whole);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Temporary files and directories, in $TMPDIR, or in /tmp if it is not set. */
-#ifndef TOOLS_CLI_TEMPORARY_H
-#define TOOLS_CLI_TEMPORARY_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ bool temporary_directory(const char *what, char path[PATH_MAX]);
 
 /* Remove the directory and its files, and no directories in it. */
 void temporary_directory_remove(const char *path);
-
-#endif

@@ -10,8 +10,7 @@
  *     restoring.
  * (3) Before a stop (Ctrl-Z) the terminal is restored, and after it set up again.
  */
-#ifndef TOOLS_CLI_TERMINAL_H
-#define TOOLS_CLI_TERMINAL_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ bool terminal_line(struct terminal *terminal, const char *prompt, char *text, si
 
 /* Restore the terminal. After KEY_SIGNAL this raises the signal, which ends the process. */
 void terminal_close(struct terminal *terminal);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that process items 0, 1, …: several items at the same time, but parts of the work only in
- * the order of the items. */
-#ifndef TOOLS_CLI_TURNS_H
-#define TOOLS_CLI_TURNS_H
+/* Threads that process items 0, 1, …: several items at the same time, but parts of the work only
+ * in the order of the items. */
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void turns_pass(struct turns *turns, size_t item);
 
 /* Begin no more items. */
 void turns_end(struct turns *turns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What verbs.c, verb_call.c and verb_rows.c share: fields as JSON, and templates. */
-#ifndef TOOLS_CLI_VERB_DATA_H
-#define TOOLS_CLI_VERB_DATA_H
+#pragma once
 
 #include "tools/cli/verbs.h"
 
@@ -14,5 +13,3 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
 /* Append a template to out; {NAME} is replaced by the value of that operand or option. Returns 0,
  * or an exit status if one is missing. */
 int verb_fill_in(const struct args *args, const char *template, struct buf *out);
-
-#endif

@@ -37,8 +37,7 @@
  *
  * HELP(cursor_drop) is the text and the examples in help/cursor_drop.txt (cmake/EmbedHelp.cmake).
  */
-#ifndef TOOLS_CLI_VERBS_H
-#define TOOLS_CLI_VERBS_H
+#pragma once
 
 #include "tools/cli/fields.h"
 
@@ -169,11 +168,9 @@ int verb_close(struct verb_call *call, int exit_status);
  * verb_close(). */
 int verb_append(const struct args *args);
 
-/* Print the rows of the verb's SELECT. Its parameters ?1, ?2, … are the fields in the order of the
- * table: texts, numbers, 1 or NULL for a flag; a list is a JSON array. */
+/* Print the rows of the verb's SELECT. Its parameters ?1, ?2, … are the fields in the order of
+ * the table: texts, numbers, 1 or NULL for a flag; a list is a JSON array. */
 int verb_select(const struct args *args);
 int verb_lines(const struct args *args);
 int verb_append_each(const struct args *args);
 int verb_write_files(const struct args *args);
-
-#endif

@@ -17,8 +17,7 @@
  *     The command's own sequences, for colours and for the last line of the screen, bypass the
  *     rules (out_control()).
  */
-#ifndef TOOLS_CLI_VISIBLE_H
-#define TOOLS_CLI_VISIBLE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -39,5 +38,3 @@ annal_status visible_end(struct visible *visible, struct buf *out);
 
 /* Convert a complete text and append it to out. */
 annal_status visible_append(struct buf *out, annal_slice text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a file that fits into memory. */
-#ifndef TOOLS_CLI_WHOLE_FILE_H
-#define TOOLS_CLI_WHOLE_FILE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -11,5 +10,3 @@
  * that succeeded, with errno; EFBIG: it is longer. */
 bool whole_file_read(const char *path, size_t limit, struct buf *out);
 bool whole_file_read_fd(int fd, size_t limit, struct buf *out);
-
-#endif

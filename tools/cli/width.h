@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes the width of text on a terminal, in columns. */
-#ifndef TOOLS_CLI_WIDTH_H
-#define TOOLS_CLI_WIDTH_H
+#pragma once
 
 #include <stddef.h>
 #include <wchar.h>
@@ -16,5 +15,3 @@ int width_of_text(const char *text);
 
 /* Return how many bytes of a text fit into this many columns. */
 size_t width_fitting(const char *text, int columns);
-
-#endif

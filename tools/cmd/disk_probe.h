@@ -7,8 +7,7 @@
  * time than a disk of this kind needs. The files of the probe are unlinked as soon as they are
  * open, so that a crash leaves no files.
  */
-#ifndef TOOLS_CMD_DISK_PROBE_H
-#define TOOLS_CMD_DISK_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ const char *disk_probe_filesystem(uint64_t type);
 
 /* Judge the measurements: set suspicious and conclusion. It is a separate function for tests. */
 void disk_probe_judge(struct disk_probe *probe);
-
-#endif

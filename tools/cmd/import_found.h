@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOOLS_CMD_IMPORT_FOUND_H
-#define TOOLS_CMD_IMPORT_FOUND_H
+#pragma once
 
 #include "tools/cli/command.h"
 
@@ -9,5 +8,3 @@
  * continue to import as the watcher of the store (watcher.h). Return the exit status.
  */
 int import_found(const struct args *args, bool watches);
-
-#endif

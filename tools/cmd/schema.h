@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists the tables that SQL can query, for annal schema. */
-#ifndef TOOLS_CMD_SCHEMA_H
-#define TOOLS_CMD_SCHEMA_H
+#pragma once
 
 #include "tools/cli/args.h"
 
 /* List the columns of a table, NAME or DATABASE.NAME; NULL: list all tables. Return the exit
  * status. */
 int schema_print(const struct args *args, const char *table);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal doctor --transition-stale: end sessions whose process died without recording the end. */
-#ifndef TOOLS_CMD_STALE_H
-#define TOOLS_CMD_STALE_H
+#pragma once
 
 #include "tools/cli/args.h"
 
@@ -17,5 +16,3 @@ struct run_counts {
 /* Count the running sessions. ANNAL_ERR_NOTFOUND: not all packs that record processes are
  * enabled. */
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err);
-
-#endif

@@ -14,8 +14,7 @@
  * ANNAL_END means that the index was rebuilt or changed during the comparison, so that the result
  * is void: verify the session again.
  */
-#ifndef TOOLS_CMD_VERIFY_INDEX_H
-#define TOOLS_CMD_VERIFY_INDEX_H
+#pragma once
 
 #include "index/sys/view.h"
 
@@ -74,5 +73,3 @@ annal_status verify_index_end(struct index_check *check, uint64_t last_seq, bool
 annal_status verify_index_has_snapshots(struct index_check *check, bool *out_has, annal_error *err);
 
 void verify_index_done(struct index_check *check);
-
-#endif

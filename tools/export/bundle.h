@@ -17,8 +17,7 @@
  *     of the store. Then it moves the files into the store: artifacts first, each journal by one
  *     rename.
  */
-#ifndef TOOLS_EXPORT_BUNDLE_H
-#define TOOLS_EXPORT_BUNDLE_H
+#pragma once
 
 #include "journal/base/below.h"
 #include "journal/base/buf.h"
@@ -122,5 +121,3 @@ int bundle_import(const struct args *args, const char *file, const char *name, c
 
 /* Remove the files that interrupted imports have left in the store. */
 void staging_remove_stale(const annal_store *store);
-
-#endif

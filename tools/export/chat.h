@@ -14,8 +14,7 @@
  * (3) At most CHAT_CONTENT_BYTES of a request are kept, as complete messages; if there were more,
  *     the span has annal.content_cut.
  */
-#ifndef TOOLS_EXPORT_CHAT_H
-#define TOOLS_EXPORT_CHAT_H
+#pragma once
 
 #include "tools/export/export.h"
 #include "tools/show/event_facts.h"
@@ -61,5 +60,3 @@ void chats_take(struct chats *chats, const annal_event *event, const struct tall
                 uint64_t turn_seq);
 void chats_finish(struct chats *chats);
 void chats_done(struct chats *chats);
-
-#endif

@@ -5,8 +5,7 @@
  * Names and types follow the public documentation (duckdb.org/docs/stable/clients/c/api); annal is
  * not linked with the library. Tested with DuckDB 1.2, 1.4 and 1.5.
  */
-#ifndef TOOLS_EXPORT_DUCKDB_H
-#define TOOLS_EXPORT_DUCKDB_H
+#pragma once
 
 #include <stdint.h>
 
@@ -98,5 +97,3 @@ extern struct duckdb duckdb; /* valid after duckdb_load() */
  * ends. Returns 0, or an exit status after one line on stderr.
  */
 int duckdb_load(void);
-
-#endif

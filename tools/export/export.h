@@ -6,8 +6,7 @@
  * ancestors. The last event is chosen when the export begins, even if more events are appended.
  * Memory is bounded by the largest event.
  */
-#ifndef TOOLS_EXPORT_EXPORT_H
-#define TOOLS_EXPORT_EXPORT_H
+#pragma once
 
 #include "index/sys/sql_functions.h"
 #include "tools/cli/progress.h"
@@ -68,5 +67,3 @@ annal_status export_reader_next(struct export_reader *reader, annal_event *out_e
  * in pieces. */
 annal_status export_reader_next_head(struct export_reader *reader, annal_event *out_event,
                                      uint64_t *out_data_bytes, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Extends a session of this store with its further events from another store. */
-#ifndef TOOLS_EXPORT_EXTEND_H
-#define TOOLS_EXPORT_EXTEND_H
+#pragma once
 
 #include <annal/journal.h>
 
@@ -19,5 +18,3 @@ annal_status extend_session(annal_store *store, annal_store *from, annal_slice s
  * after_seq. */
 annal_status extend_append(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
                            annal_error *err);
-
-#endif

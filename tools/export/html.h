@@ -10,8 +10,7 @@
  *     element of more than 16 KiB is gzip in base64, if zlib is present.
  * (3) Every < in JSON is written as \u003c, so that no text of an event can end its element.
  */
-#ifndef TOOLS_EXPORT_HTML_H
-#define TOOLS_EXPORT_HTML_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -31,5 +30,3 @@ annal_status html_next(struct html *html, struct buf *out, annal_error *err);
 
 /* Run `annal export --format html`, on stdout. Returns 0 or an exit status. */
 int html_export(annal_store *store, annal_slice session, bool tree);
-
-#endif

@@ -3,8 +3,7 @@
  * Calls without a result until now, turns without an end until now, and results that precede their
  * call. An entry takes at most 160 bytes.
  */
-#ifndef TOOLS_EXPORT_OPEN_SET_H
-#define TOOLS_EXPORT_OPEN_SET_H
+#pragma once
 
 #include <annal/event.h>
 
@@ -63,5 +62,3 @@ bool open_set_knows(const struct open_set *set, enum open_kind kind, annal_slice
 
 uint32_t open_set_count(const struct open_set *set, enum open_kind kind);
 void open_set_done(struct open_set *set);
-
-#endif

@@ -15,8 +15,7 @@
  * (3) Names and other short texts are on one line, with every special character escaped.
  * (4) Control characters are '?'.
  */
-#ifndef TOOLS_EXPORT_PAGE_H
-#define TOOLS_EXPORT_PAGE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -57,5 +56,3 @@ void page_content(struct buf *out, annal_slice content);
 /* Append a result: a text, an array of blocks, or a value in the form of the tool. lines_max as for
  * page_fence(); a note after what was cut ends with the hint. */
 void page_output(struct buf *out, annal_slice output, int lines_max, annal_slice hint);
-
-#endif

@@ -8,8 +8,7 @@
  * (3) No byte changes. Text that is not UTF-8 becomes a BLOB, because text in Parquet must be
  *     UTF-8.
  */
-#ifndef TOOLS_EXPORT_PARQUET_H
-#define TOOLS_EXPORT_PARQUET_H
+#pragma once
 
 #include "tools/cli/fields.h"
 
@@ -87,5 +86,3 @@ int parquet_rows_row(void *arg, const annal_row *row);
 
 /* Call parquet_write() with the collected rows. Returns its exit status. */
 int parquet_rows_write(struct parquet_rows *rows, struct parquet *parquet);
-
-#endif

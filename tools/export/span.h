@@ -8,8 +8,7 @@
  * span\0" session "\0" seq in decimal), where seq is the seq of the event that the span represents,
  * or 0 for the root.
  */
-#ifndef TOOLS_EXPORT_SPAN_H
-#define TOOLS_EXPORT_SPAN_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -58,5 +57,3 @@ void span_end(const struct span *span, bool failed, annal_slice message);
 /* Print a raw JSON string with U+FFFD in place of half a surrogate pair, which protocol buffers
  * refuse. */
 void span_put_raw_string(annal_slice raw);
-
-#endif

@@ -6,8 +6,7 @@
  * proves them as in any store; then they are moved. A directory of that name that no process has
  * locked was left by an interrupted process: the next import of a bundle, or deletion, removes it.
  */
-#ifndef TOOLS_EXPORT_STAGING_H
-#define TOOLS_EXPORT_STAGING_H
+#pragma once
 
 #include "tools/export/bundle.h"
 
@@ -67,5 +66,3 @@ annal_status staging_finish(struct staging *staging);
  * a later staging_begin() with the same key. */
 void staging_done(struct staging *staging);
 void staging_keep(struct staging *staging);
-
-#endif

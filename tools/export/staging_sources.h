@@ -9,12 +9,9 @@
  * (3) Before it is moved, a file gets a record INFO with "foreign":true: 'annal source restore'
  *     does not write such a log to its path, which another host has chosen.
  */
-#ifndef TOOLS_EXPORT_STAGING_SOURCES_H
-#define TOOLS_EXPORT_STAGING_SOURCES_H
+#pragma once
 
 #include "tools/export/staging.h"
 
 annal_status staging_sources_prove(struct staging *staging);
 annal_status staging_sources_move(struct staging *staging);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The facts of a session for the head of an export, from a first pass over its events. */
-#ifndef TOOLS_EXPORT_SUMMARY_H
-#define TOOLS_EXPORT_SUMMARY_H
+#pragma once
 
 #include "tools/export/export.h"
 #include "tools/export/open_set.h"
@@ -53,5 +52,3 @@ bool summary_supersedes(const struct summary *summary, const annal_event *event)
 
 /* Return a field as raw JSON; empty if unknown. */
 annal_slice summary_field(const struct summary *summary, enum session_field field);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * The same files give the same bytes, with one version of libzstd: no times, no owners, mode 0600.
  */
-#ifndef TOOLS_EXPORT_TAR_H
-#define TOOLS_EXPORT_TAR_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -46,5 +45,3 @@ annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t
 annal_status tar_read(struct tar_reader *reader, void *bytes, size_t room, size_t *out_len,
                       annal_error *err);
 void tar_reader_free(struct tar_reader *reader); /* accepts NULL */
-
-#endif

@@ -3,8 +3,7 @@
  * The turns of a session and their times. A turn covers its children, even answers after its end.
  * 40 bytes for each turn.
  */
-#ifndef TOOLS_EXPORT_TURN_LIST_H
-#define TOOLS_EXPORT_TURN_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ struct turn_span *turn_list_find(const struct turn_list *turns, uint64_t seq);
 void turn_list_widen(const struct turn_list *turns, uint64_t seq, int64_t start_us, int64_t end_us);
 
 void turn_list_done(struct turn_list *turns);
-
-#endif

@@ -12,8 +12,7 @@
  *     does not contain, long strings, and the section "-- end".
  * (4) A log whose events take AHEAD_BYTES waits for its turn. From then on events go to the store.
  */
-#ifndef TOOLS_IMPORT_AHEAD_H
-#define TOOLS_IMPORT_AHEAD_H
+#pragma once
 
 #include "tools/import/owners.h"
 
@@ -43,5 +42,3 @@ annal_status ahead_give(const struct ahead *ahead, annal_import_fn fn, void *arg
 
 /* ahead may be NULL */
 void ahead_free(struct ahead *ahead);
-
-#endif

@@ -4,12 +4,11 @@
  *
  *   -- archive: header.json sample-*.json
  *
- * Each file whose name matches becomes the line {"file":"sample-1.json","value":…}, in the order of
- * the patterns, then of the archive. Values are copied unchecked, with spaces for line breaks: a
+ * Each file whose name matches becomes the line {"file":"sample-1.json","value":…}, in the order
+ * of the patterns, then of the archive. Values are copied unchecked, with spaces for line breaks: a
  * file that is not JSON becomes an unreadable line.
  */
-#ifndef TOOLS_IMPORT_ARCHIVE_H
-#define TOOLS_IMPORT_ARCHIVE_H
+#pragma once
 
 #include "tools/import/importers.h"
 
@@ -23,5 +22,3 @@
  */
 annal_status archive_write_lines(const struct importer *importer, int fd, size_t files_max,
                                  FILE *lines, annal_error *err);
-
-#endif

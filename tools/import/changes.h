@@ -18,8 +18,7 @@
  * (5) An event has the time of the event before it, so it changes no time of its session;
  *     noticed_at is the time of the notice.
  */
-#ifndef TOOLS_IMPORT_CHANGES_H
-#define TOOLS_IMPORT_CHANGES_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -42,5 +41,3 @@ annal_status changes_look(annal_store *store, annal_index *index, struct buf *ou
  * path, the number of these bytes, and the mtime of the log. */
 annal_status changes_unread(annal_store *store, annal_index *index, annal_row_fn fn, void *arg,
                             annal_error *err);
-
-#endif

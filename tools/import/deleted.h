@@ -3,8 +3,7 @@
  * Remembers deleted sessions, which an import must not restore. STORE/deleted.txt contains a hash
  * of each id, which does not reveal the id. If a user deletes the file, all sessions are imported.
  */
-#ifndef TOOLS_IMPORT_DELETED_H
-#define TOOLS_IMPORT_DELETED_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -22,5 +21,3 @@ struct deleted *deleted_open(const annal_store *store);
 uint64_t deleted_stamp(const annal_store *store);
 bool deleted_has(const struct deleted *deleted, annal_slice session); /* deleted may be NULL */
 void deleted_close(struct deleted *deleted);                          /* deleted may be NULL */
-
-#endif

@@ -3,8 +3,7 @@
  * Finds the importer of a log: each importer says how sure it is that it can read the log, judging
  * by the first lines.
  */
-#ifndef TOOLS_IMPORT_DETECT_H
-#define TOOLS_IMPORT_DETECT_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "tools/import/source_container.h"
@@ -62,5 +61,3 @@ bool detect_wants_text(const char *path);
  * of the same program. *out_other is false if the file cannot be read. */
 annal_status detect_is_other(annal_import **spare, const struct importer *importer,
                              const char *path, bool *out_other, annal_error *err);
-
-#endif

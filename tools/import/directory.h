@@ -5,12 +5,11 @@
  *   -- directory: base_state.json events/event-*.json
  *
  * A directory is a log if a file in it matches one of the patterns. Each matching file becomes the
- * line {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by name.
- * For a file that is not JSON, the value is null and the text of the file follows in separate
+ * line {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by
+ * name. For a file that is not JSON, the value is null and the text of the file follows in separate
  * lines. A file that is too large for an event becomes one line, unchecked.
  */
-#ifndef TOOLS_IMPORT_DIRECTORY_H
-#define TOOLS_IMPORT_DIRECTORY_H
+#pragma once
 
 #include "tools/import/importers.h"
 
@@ -43,5 +42,3 @@ annal_status directory_write_lines(const struct importer *importer, const char *
  */
 annal_status directory_write_file(const char *path, annal_slice head, bool only_whole, FILE *lines,
                                   bool *out_there, annal_error *err);
-
-#endif

@@ -17,8 +17,7 @@
  *     bytes of the file become lines unchanged; no importer can read them, so they are kept as
  *     unreadable.
  */
-#ifndef TOOLS_IMPORT_DOCUMENT_H
-#define TOOLS_IMPORT_DOCUMENT_H
+#pragma once
 
 #include "tools/import/importers.h"
 
@@ -51,5 +50,3 @@ annal_status document_write_lines(const struct document *document, size_t items_
 /* Write JSON on one line: replace line breaks by spaces. Valid JSON contains them only between
  * tokens. */
 void document_put_on_one_line(annal_slice json, FILE *lines);
-
-#endif

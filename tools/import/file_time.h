@@ -3,8 +3,7 @@
  * Finds the time of a log whose lines have no times: the date in its name (2026-03-02, or with a
  * time, 2026-03-02T09-14-06, in UTC), else the time of the last modification.
  */
-#ifndef TOOLS_IMPORT_FILE_TIME_H
-#define TOOLS_IMPORT_FILE_TIME_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -22,5 +21,3 @@ void file_time_say(struct buf *bytes, const char *from, size_t *inout_at, size_t
 
 /* Append to `bytes` a copy of the data with the host and the path of the log. */
 void file_time_say_source(struct buf *bytes, const char *path, size_t *inout_at, size_t *inout_len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the logs at a path: the path itself, or the files below it, chosen by their names. */
-#ifndef TOOLS_IMPORT_FIND_H
-#define TOOLS_IMPORT_FIND_H
+#pragma once
 
 #include "tools/cli/places.h"
 #include "tools/import/importers.h"
@@ -62,5 +61,3 @@ int find_logs_below(struct logs *logs, const char *path);
 void find_logs_all(struct logs *logs);
 
 void find_logs_done(struct logs *logs);
-
-#endif

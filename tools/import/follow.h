@@ -31,8 +31,7 @@
  *      happened to all logs is noted in their sessions (changes.h). So a log that its agent deletes
  *      and writes again at once was never gone.
  */
-#ifndef TOOLS_IMPORT_FOLLOW_H
-#define TOOLS_IMPORT_FOLLOW_H
+#pragma once
 
 #include "tools/import/import.h"
 #include "tools/import/log_places.h"
@@ -78,5 +77,3 @@ int follow_signals(void);
 /* Follow the logs until a signal is received or the reader of stdout is gone. Return the exit
  * status. */
 int follow_logs(const struct follow_options *options, struct follow_totals *out_totals);
-
-#endif

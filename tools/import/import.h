@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Imports files: passes a log through its importer, and appends the events that the store does not
  * contain. */
-#ifndef TOOLS_IMPORT_IMPORT_H
-#define TOOLS_IMPORT_IMPORT_H
+#pragma once
 
 #include "tools/cli/places.h"
 #include "tools/import/importers.h"
@@ -243,5 +242,3 @@ enum import_change import_change_of(const struct import_job *job, const char *pa
 
 /* Close a job; job may be NULL. */
 void import_close(struct import_job *job);
-
-#endif

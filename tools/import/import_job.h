@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of a running import, for import.c and import_append.c. */
-#ifndef TOOLS_IMPORT_IMPORT_JOB_H
-#define TOOLS_IMPORT_IMPORT_JOB_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "tools/cli/places.h"
@@ -125,5 +124,3 @@ annal_status import_settle(struct import_job *job, annal_slice session, annal_er
 
 /* Append the events of `pending`, and empty it. */
 annal_status import_flush(struct import_job *job, annal_error *err);
-
-#endif

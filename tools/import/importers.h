@@ -5,8 +5,7 @@
  * "-- keeps: PATTERN..." names the files of a directory that are copied into the store, if they are
  * others than those in "-- directory:".
  */
-#ifndef TOOLS_IMPORT_IMPORTERS_H
-#define TOOLS_IMPORT_IMPORTERS_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -62,5 +61,3 @@ bool importer_keeps_beside(const struct importer *importer, const char *path);
  * match a pattern of "-- texts: DIRECTORY/NAME". The directory above has the name of the session.
  */
 bool importer_wants_text(const struct importer *importer, const char *path);
-
-#endif

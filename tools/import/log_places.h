@@ -11,8 +11,7 @@
  *
  * NAME may contain the wildcards of a shell.
  */
-#ifndef TOOLS_IMPORT_LOG_PLACES_H
-#define TOOLS_IMPORT_LOG_PLACES_H
+#pragma once
 
 #include "tools/import/importers.h"
 
@@ -45,5 +44,3 @@ typedef void (*log_variable_fn)(void *arg, const char *name, const char *value);
 void log_places_variables(log_variable_fn fn, void *arg);
 
 void log_places_done(struct log_places *places);
-
-#endif

@@ -16,8 +16,7 @@
  * (5) A session without source_keys is of an older version: a log elsewhere belongs to it if the
  *     log of the session is gone.
  */
-#ifndef TOOLS_IMPORT_LOG_SESSION_H
-#define TOOLS_IMPORT_LOG_SESSION_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "tools/cli/places.h"
@@ -56,5 +55,3 @@ annal_status log_session_say(struct import_job *job, const struct log_session *s
                              struct buf *bytes);
 
 void log_sessions_done(struct log_sessions *sessions);
-
-#endif

@@ -12,8 +12,7 @@
  * (3) The string becomes an artifact of each session with an event that contains its hash, before
  *     the event is appended.
  */
-#ifndef TOOLS_IMPORT_LONG_STRINGS_H
-#define TOOLS_IMPORT_LONG_STRINGS_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "journal/base/sha256.h"
@@ -55,5 +54,3 @@ annal_status long_strings_store(struct long_strings *strings, annal_store *store
 
 /* Forget the strings that were moved out of a line, after the line was imported. */
 void long_strings_done(struct long_strings *strings);
-
-#endif

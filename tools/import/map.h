@@ -7,8 +7,7 @@
  * (1) Only the names in the directive are accepted. (2) A value that begins with $ is a JSON path.
  * (3) The value of ts is a JSON path or a time.
  */
-#ifndef TOOLS_IMPORT_MAP_H
-#define TOOLS_IMPORT_MAP_H
+#pragma once
 
 #include "tools/import/importers.h"
 
@@ -16,5 +15,3 @@
 
 /* Return the exit status; errors were printed. */
 int map_check(const struct importer *importer, const annal_import_option *options, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the session that owns a record of another log, for record_owner() in importers. */
-#ifndef TOOLS_IMPORT_OWNERS_H
-#define TOOLS_IMPORT_OWNERS_H
+#pragma once
 
 #include <annal/import.h>
 #include <annal/index.h>
@@ -50,5 +49,3 @@ const annal_error *owners_failure(const struct owners *owners);
 
 /* owners may be NULL */
 void owners_free(struct owners *owners);
-
-#endif

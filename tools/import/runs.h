@@ -4,8 +4,7 @@
  * branch (conversation). The files are converted to lines of a temporary file, the form that
  * lionagi.sql reads.
  */
-#ifndef TOOLS_IMPORT_RUNS_H
-#define TOOLS_IMPORT_RUNS_H
+#pragma once
 
 #include "tools/import/importers.h"
 
@@ -23,5 +22,3 @@ bool run_is_here(const char *path);
  * complete JSON yet.
  */
 annal_status run_write_lines(const char *path, bool only_whole, FILE *lines, annal_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * log, and the log is open only while it is read. If a log is damaged, the lines before the damage
  * are read.
  */
-#ifndef TOOLS_IMPORT_SOURCE_CONTAINER_H
-#define TOOLS_IMPORT_SOURCE_CONTAINER_H
+#pragma once
 
 #include "tools/import/importers.h"
 
@@ -67,5 +66,3 @@ struct container_options {
 annal_status source_container_open(const struct importer *importer, const char *path,
                                    const struct container_options *options, struct lines *out,
                                    annal_error *err);
-
-#endif

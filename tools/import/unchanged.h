@@ -17,8 +17,7 @@
  *     the file. Lines that another import appends during this time are lost, and their logs are
  *     read again.
  */
-#ifndef TOOLS_IMPORT_UNCHANGED_H
-#define TOOLS_IMPORT_UNCHANGED_H
+#pragma once
 
 #include "tools/import/import.h"
 
@@ -62,5 +61,3 @@ void unchanged_forget(struct unchanged *unchanged);
 
 /* Write the notes and free unchanged, which may be NULL. */
 void unchanged_close(struct unchanged *unchanged);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOOLS_IMPORT_UNZST_H
-#define TOOLS_IMPORT_UNZST_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -20,5 +19,3 @@ bool unzst_is_bomb(uint64_t packed, uint64_t unpacked);
  *                    before that is written
  */
 annal_status unzst(int fd, FILE *out, annal_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Reports changes of files with inotify. Notifications only save time: if they are not available
  * (network file system, no watches left), the caller must poll.
  */
-#ifndef TOOLS_IMPORT_WATCH_H
-#define TOOLS_IMPORT_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ bool watch_is_sure(const struct watch *watch);
  */
 typedef void (*watch_fn)(void *arg, const char *path, bool appeared);
 void watch_read(struct watch *watch, watch_fn fn, void *arg);
-
-#endif

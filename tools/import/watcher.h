@@ -4,8 +4,7 @@
  * are written (annal watch). A store has at most one watcher, which holds a flock(2) on
  * STORE/locks/watch; the time of the file is the watcher's start.
  */
-#ifndef TOOLS_IMPORT_WATCHER_H
-#define TOOLS_IMPORT_WATCHER_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -22,5 +21,3 @@ annal_status watcher_begin(const char *store, int *out_fd, annal_error *err);
 
 /* Find the watcher of a store. Return false if the store has no watcher. */
 bool watcher_find(const char *store, struct watcher *out);
-
-#endif

@@ -7,8 +7,7 @@
  * <loaded/NAME.h>, which includes the library's own header and redirects calls of these functions
  * to a table, and library_NAME, which must be loaded before the first call.
  */
-#ifndef TOOLS_LOAD_LIBRARY_H
-#define TOOLS_LOAD_LIBRARY_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -24,5 +23,3 @@ struct library {
  * may call it. ANNAL_ERR_UNSUPPORTED: the library is not installed, or lacks one of the functions.
  */
 annal_status library_load(struct library *library, annal_error *err);
-
-#endif

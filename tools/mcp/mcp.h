@@ -14,8 +14,7 @@
  * (4) An answer has at most max_bytes; if something was left out, it says so, and how to continue.
  *     A failure is never an empty answer.
  */
-#ifndef TOOLS_MCP_MCP_H
-#define TOOLS_MCP_MCP_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "tools/cli/args.h"
@@ -115,5 +114,3 @@ unsigned mcp_rpc_answer(struct mcp *mcp, annal_slice message, struct buf *out);
 
 /* Return the id of a request that a message cancels, as raw JSON; empty if it cancels none. */
 annal_slice mcp_rpc_cancelled(annal_slice message);
-
-#endif

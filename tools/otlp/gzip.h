@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes gzip; only gzip.c uses zlib. */
-#ifndef TOOLS_OTLP_GZIP_H
-#define TOOLS_OTLP_GZIP_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -13,5 +12,3 @@ annal_status gzip_inflate(annal_slice in, struct buf *out, annal_error *err);
 
 /* Compress a text for a network, quickly, and append it to out. */
 annal_status gzip_deflate(annal_slice in, struct buf *out, annal_error *err);
-
-#endif

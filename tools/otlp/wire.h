@@ -8,8 +8,7 @@
  * limited, and no tree is built: a message is scanned once for each field that it may have. This is
  * cheap, because a scan skips the content of fields.
  */
-#ifndef TOOLS_OTLP_WIRE_H
-#define TOOLS_OTLP_WIRE_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -25,5 +24,3 @@ typedef annal_status (*otlp_fn)(void *arg, annal_slice json);
  * of this signal. */
 annal_status wire_each(annal_slice wire, enum otlp_signal signal, otlp_fn fn, void *arg,
                        annal_error *err);
-
-#endif

@@ -21,8 +21,7 @@
  * (3) In a picture that has both, panels stand before notes; rows of a panel follow it in the order
  *     above.
  */
-#ifndef TOOLS_PLOT_PICTURE_H
-#define TOOLS_PLOT_PICTURE_H
+#pragma once
 
 #include "tools/plot/text.h"
 
@@ -85,5 +84,3 @@ void picture_end(struct picture *picture, const char *title, struct buf *out);
  * ELEMENT_NONE ends the picture. */
 void picture_text_row(struct picture *picture, const struct picture_row *row);
 void picture_svg_row(struct picture *picture, const struct picture_row *row);
-
-#endif

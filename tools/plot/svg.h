@@ -8,8 +8,7 @@
  *     becomes '?'.
  * (3) A shape has a <title>, which browsers show as a tooltip.
  */
-#ifndef TOOLS_PLOT_SVG_H
-#define TOOLS_PLOT_SVG_H
+#pragma once
 
 #include "tools/plot/text.h"
 
@@ -35,5 +34,3 @@ double svg_height(int64_t value, int64_t most, double full);
 /* Append a line. class is "grid", "base" or "cut"; tooltip is empty for none. */
 void svg_line(struct buf *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip);
-
-#endif

@@ -5,8 +5,7 @@
  * A picture is complete before it is printed: a file is written at once, and a terminal never
  * receives half a picture.
  */
-#ifndef TOOLS_PLOT_TEXT_H
-#define TOOLS_PLOT_TEXT_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -17,8 +16,8 @@
 /* Append a text, repeated. */
 void text_repeat(struct buf *out, const char *text, int times);
 
-/* Append text from an event in exactly `width` columns: a longer text is cut with a "…", a shorter
- * one is padded, on the left if right is set. */
+/* Append text from an event in exactly `width` columns: a longer text is cut with a "…", a
+ * shorter one is padded, on the left if right is set. */
 void text_fit(struct buf *out, annal_slice text, int width, bool right);
 
 /* Return the number of columns that a text needs. */
@@ -43,5 +42,3 @@ const char *text_span(char text[TEXT_BYTES], int64_t span_us);
  * same. */
 const char *text_time(char text[TEXT_BYTES], int64_t time_us);
 const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t first_us);
-
-#endif

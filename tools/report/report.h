@@ -7,8 +7,7 @@
  * (2) An unknown value is empty, and '-' for people: a cost that is neither in the log nor computed
  *     from a price is not 0.
  */
-#ifndef TOOLS_REPORT_REPORT_H
-#define TOOLS_REPORT_REPORT_H
+#pragma once
 
 #include "journal/base/calendar.h"
 #include "tools/cli/out.h"
@@ -104,5 +103,3 @@ void report_markdown(const struct report_section *section);
 
 /* Print all sections as one SVG picture. Returns an exit status. */
 void report_svg(const struct report_section *sections, size_t count, annal_slice title);
-
-#endif

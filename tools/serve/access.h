@@ -13,8 +13,7 @@
  *     the server itself. A foreign page whose name resolves to this host (DNS rebinding) has a
  *     different Host; a page that sends requests to this server has a different Origin.
  */
-#ifndef TOOLS_SERVE_ACCESS_H
-#define TOOLS_SERVE_ACCESS_H
+#pragma once
 
 #include "journal/base/sha256.h"
 
@@ -68,5 +67,3 @@ bool access_host_is_ours(const struct access *access, const char *host);
 bool access_origin_is_ours(const struct access *access, const char *origin, const char *host);
 
 void access_done(struct access *access);
-
-#endif

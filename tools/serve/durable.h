@@ -17,8 +17,7 @@
  *     and the appends of a stream share it.
  * (6) A request that waits holds no thread (waits.h).
  */
-#ifndef TOOLS_SERVE_DURABLE_H
-#define TOOLS_SERVE_DURABLE_H
+#pragma once
 
 #include "tools/serve/serve.h"
 
@@ -134,5 +133,3 @@ annal_status durable_read_messages(struct serve *serve, annal_slice session, uin
 
 /* Append the bytes of an event of type stream.data. */
 annal_status durable_read_bytes(annal_slice data, struct buf *out);
-
-#endif

@@ -10,8 +10,7 @@
  * (3) When the index is whole, the thread sleeps: readers catch up by themselves. A reader that
  *     finds more than it can index in time wakes the thread (filler_wake()).
  */
-#ifndef TOOLS_SERVE_FILLER_H
-#define TOOLS_SERVE_FILLER_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -43,5 +42,3 @@ annal_status filler_json(struct filler *filler, struct buf *out);
 
 /* Tell the thread what a reader could not index in time. */
 void filler_wake(struct filler *filler, const struct filler_left *left);
-
-#endif

@@ -12,8 +12,7 @@
  * (4) A suspended connection does not notice that its client has disconnected, so an idle flow must
  *     send something from time to time (streams.h does).
  */
-#ifndef TOOLS_SERVE_HTTP_H
-#define TOOLS_SERVE_HTTP_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -193,5 +192,3 @@ bool http_flow_is_gone(struct flow *flow);
  * last bytes, a thread must not use the data of source->arg. */
 void http_flow_end(struct flow *flow, bool failed);
 void http_flow_put_last(struct flow *flow, annal_slice bytes, bool failed);
-
-#endif

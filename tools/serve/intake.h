@@ -9,8 +9,7 @@
  *     write, and a client on this machine: they are refused at an address that other machines
  *     reach, under a name of the server that is not local, and through a proxy.
  */
-#ifndef TOOLS_SERVE_INTAKE_H
-#define TOOLS_SERVE_INTAKE_H
+#pragma once
 
 #include "tools/serve/serve.h"
 
@@ -28,5 +27,3 @@ bool intake_is_near(const struct serve *serve, const struct request *request);
 
 /* End both processes. NULL is accepted. */
 void intake_free(struct intake *intake);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listens at a TCP address, at the path of a Unix socket, or on a socket that systemd passed. */
-#ifndef TOOLS_SERVE_LISTEN_H
-#define TOOLS_SERVE_LISTEN_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -20,5 +19,3 @@ annal_status listen_at(const char *where, struct place *out, annal_error *err);
 
 /* Use a socket that was passed to this process as in sd_listen_fds(3). */
 annal_status listen_given(int fd, struct place *out, annal_error *err);
-
-#endif

@@ -8,8 +8,7 @@
  * long requests (search, verify, bundles) leave threads for the others, and so does SQL, which may
  * run as long as its timeout.
  */
-#ifndef TOOLS_SERVE_POOL_H
-#define TOOLS_SERVE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ unsigned pool_load(struct pool *pool);
  * Both accept NULL. */
 void pool_stop(struct pool *pool);
 void pool_free(struct pool *pool);
-
-#endif

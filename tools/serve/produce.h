@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers that are too large to keep in memory, or that wait for events: they are produced piece by
  * piece while they are sent. */
-#ifndef TOOLS_SERVE_PRODUCE_H
-#define TOOLS_SERVE_PRODUCE_H
+#pragma once
 
 #include "tools/serve/serve.h"
 
@@ -33,5 +32,3 @@ void produce(struct serve *serve, struct request *request, const char *type,
 
 /* Continue a production after its wait(). over: end the answer instead. Any thread. */
 void produce_wake(struct production *production, bool over);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An SQL statement that the server runs in a process of its own (question.c). */
-#ifndef TOOLS_SERVE_QUESTION_H
-#define TOOLS_SERVE_QUESTION_H
+#pragma once
 
 #include "tools/cli/args.h"
 
@@ -15,5 +14,3 @@ struct serve;
 struct request;
 void question_ask(struct serve *serve, struct request *request, annal_slice body,
                   uint32_t timeout_ms);
-
-#endif

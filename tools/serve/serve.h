@@ -6,8 +6,7 @@
  * route. Most routes call the store in a thread of the pool (pool.h) and answer with a text; routes
  * with many events fill a flow (events.c); streams.h follows sessions live.
  */
-#ifndef TOOLS_SERVE_SERVE_H
-#define TOOLS_SERVE_SERVE_H
+#pragma once
 
 #include "tools/cli/args.h"
 #include "tools/serve/access.h"
@@ -137,5 +136,3 @@ annal_status answer_damage_json(struct buf *out, annal_slice session, const anna
 /* Answer with a file of the embedded web page (web.c). Returns false if the page has no such
  * file. */
 bool web_answer(struct request *request);
-
-#endif

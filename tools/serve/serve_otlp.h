@@ -14,8 +14,7 @@
  * (4) As with import, a span or record that another session of the store contains is not counted
  *     again. The importer also knows the content that sessions had before it was opened.
  */
-#ifndef TOOLS_SERVE_SERVE_OTLP_H
-#define TOOLS_SERVE_SERVE_OTLP_H
+#pragma once
 
 #include "tools/serve/serve.h"
 
@@ -27,5 +26,3 @@ void serve_otlp_free(struct otlp *otlp);         /* accepts NULL */
 /* The routes. */
 void serve_otlp_traces(struct serve *serve, struct request *request);
 void serve_otlp_logs(struct serve *serve, struct request *request);
-
-#endif

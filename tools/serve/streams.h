@@ -15,8 +15,7 @@
  * (3) An idle stream sends a comment every HEARTBEAT_S seconds: only then does the connection
  *     notice that its client has disconnected (http.h, 4).
  */
-#ifndef TOOLS_SERVE_STREAMS_H
-#define TOOLS_SERVE_STREAMS_H
+#pragma once
 
 #include "tools/serve/serve.h"
 
@@ -25,5 +24,3 @@
 
 /* The route that opens a stream. */
 void streams_open(struct serve *serve, struct request *request);
-
-#endif

@@ -3,8 +3,7 @@
  * Waiting for events without a thread for each wait: one thread watches the descriptors of tails,
  * and the times.
  */
-#ifndef TOOLS_SERVE_WAITS_H
-#define TOOLS_SERVE_WAITS_H
+#pragma once
 
 #include <annal/tail.h>
 
@@ -41,5 +40,3 @@ bool waits_call(struct waits *waits, struct wait *wait);
  * more. Both accept NULL. */
 void waits_stop(struct waits *waits);
 void waits_free(struct waits *waits);
-
-#endif

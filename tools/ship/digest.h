@@ -2,8 +2,7 @@
 /* Collects the input of annal._queue() (tables.sql) while the events of a batch are sent. The input
  * consists of arrays in PostgreSQL's syntax. It names the few events that change rows of sessions
  * and turns, so that the database need not read all events again. */
-#ifndef TOOLS_SHIP_DIGEST_H
-#define TOOLS_SHIP_DIGEST_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -30,5 +29,3 @@ bool digest_end(struct digest *digest);
 
 void digest_clear(struct digest *digest);
 void digest_done(struct digest *digest);
-
-#endif

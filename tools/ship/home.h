@@ -13,8 +13,7 @@
  *     had a home in this store and shares no event with the target's session, none of its events is
  *     late.
  */
-#ifndef TOOLS_SHIP_HOME_H
-#define TOOLS_SHIP_HOME_H
+#pragma once
 
 #include "tools/ship/ship.h"
 
@@ -102,5 +101,3 @@ annal_status home_late_keep(annal_store *store, const struct home_kind *kind,
  */
 annal_status home_lost(annal_store *store, const struct home_kind *kind, struct ship_target *target,
                        const char *session, uint64_t epoch, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results of annal ship status and annal ship check about a target. */
-#ifndef TOOLS_SHIP_INSPECTION_H
-#define TOOLS_SHIP_INSPECTION_H
+#pragma once
 
 #include "tools/ship/home.h"
 #include "tools/ship/references.h"
@@ -55,5 +54,3 @@ annal_status ship_inspection_say_rows(struct inspection *inspection);
 
 /* Compare the target with the journals. Returns an exit status. */
 int check_target(struct inspection *inspection);
-
-#endif

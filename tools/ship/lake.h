@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Access to the files of a lake in a directory (lake_dir.c) or in a bucket (lake_s3.c). All names
  * are relative to LAKE/store=<name>. */
-#ifndef TOOLS_SHIP_LAKE_H
-#define TOOLS_SHIP_LAKE_H
+#pragma once
 
 #include "tools/cli/outside.h"
 #include "tools/ship/ship.h"
@@ -251,5 +250,3 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
 
 annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
                           struct ship_compacted *out, annal_error *err);
-
-#endif

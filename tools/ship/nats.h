@@ -14,8 +14,7 @@
  *     message before it continues the session: if the stream does not have it (the stream was
  *     restored or created again), the session is sent from its first event.
  */
-#ifndef TOOLS_SHIP_NATS_H
-#define TOOLS_SHIP_NATS_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -32,5 +31,3 @@ annal_status nats_connect(const char *url, uint32_t quiet_ms, natsConnection **o
 
 /* Return the URL without a password, for messages. Valid until the next call. */
 const char *nats_name(const char *url);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command annal tail --from nats://HOST: prints the events that the stores of a fleet ship to a
  * stream of JetStream. */
-#ifndef TOOLS_SHIP_NATS_TAIL_H
-#define TOOLS_SHIP_NATS_TAIL_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -16,5 +15,3 @@ struct nats_tail_options {
 /* Print each event once, in the order of its session, and report missing events. Returns an exit
  * status. */
 int nats_tail(const struct nats_tail_options *options);
-
-#endif

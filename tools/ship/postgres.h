@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common parts of the PostgreSQL target. */
-#ifndef TOOLS_SHIP_POSTGRES_H
-#define TOOLS_SHIP_POSTGRES_H
+#pragma once
 
 #include "tools/ship/digest.h"
 #include "tools/ship/ship.h"
@@ -118,5 +117,3 @@ annal_status postgres_fetch(struct ship_target *target, const char *sha256, stru
                             annal_error *err);
 annal_status postgres_tree(struct ship_target *target, annal_slice session, session_fn fn,
                            void *arg, annal_error *err);
-
-#endif

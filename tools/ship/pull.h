@@ -15,8 +15,7 @@
  * (5) Artifacts are downloaded last: every artifact that is missing locally and that a pulled or an
  *     existing session of this pull refers to. So a later pull completes an interrupted one.
  */
-#ifndef TOOLS_SHIP_PULL_H
-#define TOOLS_SHIP_PULL_H
+#pragma once
 
 #include "tools/cli/args.h"
 #include "tools/ship/ship.h"
@@ -36,5 +35,3 @@ int pull_run(annal_store *store, const struct pull_options *options);
  * ANNAL_ERR_BUSY: the target is unreachable, or another process is pulling the session. */
 annal_status pull_silently(annal_store *store, const struct pull_options *options,
                            annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The artifacts that events refer to, and how they are sent to a target (ship.h, rule 6). */
-#ifndef TOOLS_SHIP_REFERENCES_H
-#define TOOLS_SHIP_REFERENCES_H
+#pragma once
 
 #include "journal/sys/artifact.h"
 #include "tools/ship/ship.h"
@@ -36,5 +35,3 @@ bool references_is_content(annal_slice content, const char *sha256);
 annal_status references_fetch(annal_slice session, const char *sha256, annal_store *store,
                               const struct ship_kind *kind, struct ship_target *target,
                               annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client for the server of another store (annal serve), on libcurl. */
-#ifndef TOOLS_SHIP_REMOTE_H
-#define TOOLS_SHIP_REMOTE_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "tools/cli/args.h"
@@ -73,5 +72,3 @@ int push_where_read(const struct args *args, const char *url, struct remote_wher
                "file with certificates to trust (default: the system's)"),                         \
         OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                       \
                     "limit for an answer of the server (30)", .least = 1, .most = 3600)
-
-#endif

@@ -10,8 +10,7 @@
  *     only for a limited time: events are more important than rows.
  * (3) A failure is printed once and retried; it does not stop shipping.
  */
-#ifndef TOOLS_SHIP_ROW_MAKER_H
-#define TOOLS_SHIP_ROW_MAKER_H
+#pragma once
 
 #include "tools/ship/ship.h"
 
@@ -31,5 +30,3 @@ void row_maker_wake(struct row_maker *maker);
 /* Return the batches without rows at the thread's last check. Prints a failure that was not printed
  * yet. */
 struct ship_rows row_maker_look(struct row_maker *maker);
-
-#endif

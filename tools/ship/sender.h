@@ -2,8 +2,7 @@
 /* Sends shipments to one target in batches. If many sessions are queued, a second sender ships half
  * of them in parallel, in a thread and with a connection of its own: the server works on two
  * batches at a time, and one batch is read from the journals while the other is committed. */
-#ifndef TOOLS_SHIP_SENDER_H
-#define TOOLS_SHIP_SENDER_H
+#pragma once
 
 #include "tools/ship/references.h"
 #include "tools/ship/row_maker.h"
@@ -54,5 +53,3 @@ void sender_stop_second(struct second *second);
 
 /* Wait for the second sender to end, and queue its unsent sessions in the first sender. */
 void sender_join_second(struct second *second, struct sender *sender);
-
-#endif

@@ -18,8 +18,7 @@
  *     the first transaction has ended by then: either its event is in the target, or it never will
  *     be.
  */
-#ifndef TOOLS_SHIP_SHARED_H
-#define TOOLS_SHIP_SHARED_H
+#pragma once
 
 #include <annal/store.h>
 
@@ -44,5 +43,3 @@ bool shared_read_url(annal_slice text, char out[SHARED_URL_BYTES]);
 /* Read the address of the cluster. ANNAL_ERR_NOTFOUND: the file does not exist.
  * ANNAL_ERR_UNSUPPORTED: its content is not an address. */
 annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err);
-
-#endif

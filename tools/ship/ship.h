@@ -20,8 +20,7 @@
  *     (row_maker.h), otherwise at the end. Each batch stores what they need at the target, so a
  *     crash loses nothing.
  */
-#ifndef TOOLS_SHIP_SHIP_H
-#define TOOLS_SHIP_SHIP_H
+#pragma once
 
 #include "tools/cli/progress.h"
 
@@ -314,5 +313,3 @@ struct ship_options {
 /* Ship all events. With follow, keep shipping new events until the output is closed or an error
  * occurs. Returns an exit status. */
 int ship_run(annal_store *store, const struct ship_options *options);
-
-#endif

@@ -12,8 +12,7 @@
  *     is killed.
  * (3) The target reports which sessions need rows, for some hundred sessions per query.
  */
-#ifndef TOOLS_SHIP_SHIP_PACK_TABLES_H
-#define TOOLS_SHIP_SHIP_PACK_TABLES_H
+#pragma once
 
 #include "tools/ship/ship.h"
 
@@ -22,5 +21,3 @@
 /* Send the pack tables' rows of each session that has newer rows locally than at the target; with
  * follow, continue until interrupted. Returns an exit status. */
 int ship_pack_tables_run(annal_store *store, const struct ship_options *options);
-
-#endif

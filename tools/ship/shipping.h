@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common parts of the verbs of annal ship. */
-#ifndef TOOLS_SHIP_SHIPPING_H
-#define TOOLS_SHIP_SHIPPING_H
+#pragma once
 
 #include "tools/cli/args.h"
 #include "tools/cli/store_open.h"
@@ -29,5 +28,3 @@ int ship_begin(const struct args *args, enum open_mode mode, struct shipping *sh
 #define TIMEOUT_OPTION                                                                             \
     OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL, "limit for an answer of the target (30)", \
                 .least = 1, .most = 3600)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tsearch(3), and twalk_r() for C libraries other than glibc, which lack this GNU extension. */
-#ifndef TOOLS_SHIP_WALK_H
-#define TOOLS_SHIP_WALK_H
+#pragma once
 
 #include <search.h>
 
@@ -27,6 +26,4 @@ static inline void twalk_r(const void *root, void (*visit)(const void *, VISIT, 
     twalk(root, tree_visit);
     tree_walk = outer;
 }
-#endif
-
 #endif

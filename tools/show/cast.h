@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records a terminal for asciinema (asciicast, version 2). */
-#ifndef TOOLS_SHOW_CAST_H
-#define TOOLS_SHOW_CAST_H
+#pragma once
 
 #include "tools/cli/target.h"
 
@@ -26,5 +25,3 @@ void cast_pass(struct cast *cast, double seconds);
 
 /* End the recording. whole: keep it, under its final name. Returns 0 or an exit status. */
 int cast_end(struct cast *cast, bool whole);
-
-#endif

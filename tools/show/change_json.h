@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a difference between two states as JSON: {"table","change","key","before","after"}. */
-#ifndef TOOLS_SHOW_CHANGE_JSON_H
-#define TOOLS_SHOW_CHANGE_JSON_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -9,5 +8,3 @@
 
 /* Append one change; values have the form of 'annal replay --json'. */
 annal_status change_json(struct buf *out, const annal_change *change, annal_error *err);
-
-#endif

@@ -12,8 +12,7 @@
  * A result that directly follows its call is printed on the line of the call. With full, calls and
  * results are printed in full.
  */
-#ifndef TOOLS_SHOW_CONVERSATION_H
-#define TOOLS_SHOW_CONVERSATION_H
+#pragma once
 
 #include "tools/show/event_facts.h"
 
@@ -65,5 +64,3 @@ void conversation_know_turn(struct conversation *conversation, annal_slice turn_
                             uint64_t seq);
 void conversation_know_call(struct conversation *conversation, annal_slice call_id,
                             annal_slice tool);
-
-#endif

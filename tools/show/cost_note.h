@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints costs for people, and a note below a table that explains their signs. */
-#ifndef TOOLS_SHOW_COST_NOTE_H
-#define TOOLS_SHOW_COST_NOTE_H
+#pragma once
 
 #include "tools/show/session_rows.h"
 
@@ -46,5 +45,3 @@ struct cost_scope {
 /* Print what the signs mean, and which models have no known price. Without signs, print nothing. */
 annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
                              const struct cost_scope *scope, annal_error *err);
-
-#endif

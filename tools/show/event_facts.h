@@ -6,8 +6,7 @@
  * Memory does not grow with the session: only the newest calls and ended turns are remembered, so
  * that a result has the name of its tool and a turn that ends twice counts once.
  */
-#ifndef TOOLS_SHOW_EVENT_FACTS_H
-#define TOOLS_SHOW_EVENT_FACTS_H
+#pragma once
 
 #include "tools/cli/out.h"
 
@@ -124,5 +123,3 @@ bool event_content_is_empty(annal_slice content);
  * announces no call. This is computed because many logs do not record the end of a turn.
  */
 bool event_rests(bool rested, const annal_event *event);
-
-#endif

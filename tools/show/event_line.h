@@ -10,8 +10,7 @@
  *
  * A line with the day, and with the session if there are several, precedes the first event of each.
  */
-#ifndef TOOLS_SHOW_EVENT_LINE_H
-#define TOOLS_SHOW_EVENT_LINE_H
+#pragma once
 
 #include "tools/cli/args.h"
 #include "tools/show/event_facts.h"
@@ -37,5 +36,3 @@ void event_line_print(struct event_lines *lines, annal_slice session, const anna
 /* As event_line_print(), for an event whose data is too long for memory. */
 void event_line_print_long(struct event_lines *lines, annal_slice session, const annal_event *event,
                            uint64_t data_bytes);
-
-#endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints an event as a line of JSON. */
-#ifndef TOOLS_SHOW_EVENT_OUT_H
-#define TOOLS_SHOW_EVENT_OUT_H
+#pragma once
 
 #include "journal/base/buf.h"
 
 #include <annal/journal.h>
 
 /*
- * Print {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break on stdout.
- * If session is not empty, it is the first member, "session_id".
+ * Print {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break
+ * on stdout. If session is not empty, it is the first member, "session_id".
  */
 void event_print(const annal_event *event, annal_slice session);
 
@@ -67,5 +66,3 @@ void event_say_damage(annal_slice session, const annal_damage *damage);
  * for later sessions the wait is shorter.
  */
 int event_check_end(annal_store *store, annal_slice session, annal_position here, int *waits);
-
-#endif

@@ -5,8 +5,7 @@
  * Values are raw JSON from the journal, known to be valid. They are never decoded as a whole, so a
  * text of megabytes costs no memory.
  */
-#ifndef TOOLS_SHOW_EXCERPT_H
-#define TOOLS_SHOW_EXCERPT_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -66,5 +65,3 @@ uint64_t excerpt_lines(annal_slice raw);
 
 /* Return whether raw is a string that is not empty. */
 bool excerpt_is_text(annal_slice raw);
-
-#endif

@@ -6,8 +6,7 @@
  * The texts are for a line that is cut to its width: they end after GIST_CHARS characters. If
  * memory runs out, they are shorter.
  */
-#ifndef TOOLS_SHOW_GIST_H
-#define TOOLS_SHOW_GIST_H
+#pragma once
 
 #include "tools/show/event_facts.h"
 
@@ -23,5 +22,3 @@ void gist_output(struct buf *out, annal_slice output);
 
 /* Append the summary of any event. */
 void gist(struct buf *out, const annal_event *event);
-
-#endif

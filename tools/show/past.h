@@ -8,8 +8,7 @@
  * nearest of them answers the next request: it moves forward or back to the requested moment. If it
  * is more than PAST_FAR events distant, a new state is created.
  */
-#ifndef TOOLS_SHOW_PAST_H
-#define TOOLS_SHOW_PAST_H
+#pragma once
 
 #include <annal/replay.h>
 
@@ -26,5 +25,3 @@ void past_free(struct past *past);                             /* accepts NULL *
 annal_status past_take(struct past *past, annal_slice session, annal_moment at,
                        annal_travel **out_travel, annal_error *err);
 void past_give(struct past *past, annal_slice session, annal_travel *travel);
-
-#endif

@@ -3,8 +3,7 @@
  * Plays a session: prints its events at their original pace, as a conversation or as JSON lines. On
  * a terminal, keys pause, step and search. Nothing is executed again: only the record is shown.
  */
-#ifndef TOOLS_SHOW_PLAYER_H
-#define TOOLS_SHOW_PLAYER_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -21,5 +20,3 @@ struct player_options {
 
 /* Play the session. Returns 0 or an exit status. */
 int player_run(annal_index *index, annal_slice session, const struct player_options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the next or last event of a kind, for the player's keys. */
-#ifndef TOOLS_SHOW_PLAYER_FIND_H
-#define TOOLS_SHOW_PLAYER_FIND_H
+#pragma once
 
 #include "tools/show/conversation.h"
 
@@ -25,5 +24,3 @@ struct search {
 annal_status player_find(annal_store *store, annal_slice session, const struct search *search,
                          uint64_t from_seq, uint64_t to_seq, bool backwards, uint64_t *out_seq,
                          annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints what an agent needs to continue a session whose process has ended. */
-#ifndef TOOLS_SHOW_RECOVERY_PRINT_H
-#define TOOLS_SHOW_RECOVERY_PRINT_H
+#pragma once
 
 #include "tools/cli/args.h"
 
@@ -13,5 +12,3 @@ enum { RECOVERY_WAIT_MS = 300 };
 /* Print what an agent needs to continue the session, for people, or as one JSON object if
  * args->json. Returns 0 or an exit status. */
 int recovery_print(const struct args *args, annal_index *index, annal_slice session);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs annal replay --hash and --verify. */
-#ifndef TOOLS_SHOW_REPLAY_PROOF_H
-#define TOOLS_SHOW_REPLAY_PROOF_H
+#pragma once
 
 #include <annal/replay.h>
 
@@ -11,5 +10,3 @@ int replay_print_hash(annal_slice session, annal_state *state, uint64_t seq, boo
 /* Compute the session's states again from event 1 up to this moment, compare them with its
  * snapshots, and print the result. EXIT_REFUSED if a state differs. */
 int replay_prove(annal_index *index, annal_slice session, annal_moment at, bool json);
-
-#endif

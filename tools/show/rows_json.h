@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints rows of SQL as {"columns":[…],"rows":[[…],…]}. */
-#ifndef TOOLS_SHOW_ROWS_JSON_H
-#define TOOLS_SHOW_ROWS_JSON_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -31,5 +30,3 @@ annal_status rows_json_end(struct rows_json *rows);
 /* Run one SELECT on the index, and append {"columns":…,"rows":…} without a line break. */
 annal_status rows_json_ask(annal_index *index, const char *sql, const annal_value *params,
                            size_t param_count, struct buf *out, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists the tables and views that SQL can query, with their columns. */
-#ifndef TOOLS_SHOW_SCHEMA_LIST_H
-#define TOOLS_SHOW_SCHEMA_LIST_H
+#pragma once
 
 #include <annal/query.h>
 
@@ -18,5 +17,3 @@ typedef int (*schema_fn)(void *arg, const struct schema_table *table);
 
 /* Pass all tables to fn: the tables of the index, then the tables of the store's packs. */
 annal_status schema_list(annal_index *index, schema_fn fn, void *arg, annal_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * Counts the findings of a store by session. The verbs ls, show, report and doctor and the web page
  * show these numbers. docs/limits.md defines a finding.
  */
-#ifndef TOOLS_SHOW_SESSION_FINDINGS_H
-#define TOOLS_SHOW_SESSION_FINDINGS_H
+#pragma once
 
 #include <annal/index.h>
 
@@ -44,5 +43,3 @@ uint64_t session_findings_of(const struct session_findings *findings, annal_slic
 int session_findings_say(const struct session_findings *findings, bool all);
 
 void session_findings_done(struct session_findings *findings);
-
-#endif

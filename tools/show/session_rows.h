@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session as a row: the columns that `annal ls` and the server show, under the same names. */
-#ifndef TOOLS_SHOW_SESSION_ROWS_H
-#define TOOLS_SHOW_SESSION_ROWS_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "tools/show/session_findings.h"
@@ -238,5 +237,3 @@ annal_slice session_begin(annal_slice id);
  * as a member, or NULL. */
 annal_status session_row_json(struct buf *out, const annal_row *row, size_t columns,
                               const struct session_findings *findings, const annal_value *tree);
-
-#endif

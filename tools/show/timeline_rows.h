@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints calls, turns, usage or events of a session, from a seq on, as JSON without a line
  * break. */
-#ifndef TOOLS_SHOW_TIMELINE_ROWS_H
-#define TOOLS_SHOW_TIMELINE_ROWS_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -17,5 +16,3 @@ timeline_part timeline_usage;
 
 /* Append seq, type, time and length of all events, in columns. */
 timeline_part timeline_outline;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes parameters of an SQL statement. A value points to the caller's text. */
-#ifndef TOOLS_SHOW_VALUES_H
-#define TOOLS_SHOW_VALUES_H
+#pragma once
 
 #include <annal/query.h>
 
@@ -35,5 +34,3 @@ static inline annal_value time_or_null(int64_t time_us, char text[ANNAL_TIME_BYT
     annal_time_format(time_us, text);
     return string_value(time_us == 0 ? NULL : text);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of the web page of annal serve, from serve/web/dist, embedded in the program. */
-#ifndef TOOLS_SHOW_WEB_FILES_H
-#define TOOLS_SHOW_WEB_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ struct web_file {
 };
 
 extern const struct web_file web_files[]; /* ended by an entry whose name is NULL */
-
-#endif

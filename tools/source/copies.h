@@ -37,8 +37,7 @@
  * (7) The file of an older generation gets the time 0 when the change after it was noted
  *     (tools/import/changes.h).
  */
-#ifndef TOOLS_SOURCE_COPIES_H
-#define TOOLS_SOURCE_COPIES_H
+#pragma once
 
 #include "journal/sys/sources.h"
 #include "tools/source/copies_text.h"
@@ -136,5 +135,3 @@ typedef int (*copies_sink)(void *arg, annal_slice bytes);
  */
 annal_status copies_read(annal_store *store, const char *name, uint64_t generation,
                          copies_sink sink, void *arg, annal_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the records of a file in STORE/sources: copies.h (3). */
-#ifndef TOOLS_SOURCE_COPIES_FILE_H
-#define TOOLS_SOURCE_COPIES_FILE_H
+#pragma once
 
 #include "journal/base/buf.h"
 #include "tools/source/copies.h"
@@ -87,5 +86,3 @@ bool copies_file_is_quiet(const struct stat *st);
  */
 annal_status copies_file_get(int fd, void *bytes, size_t len, uint64_t at, annal_error *err);
 annal_status copies_file_put(int fd, const void *bytes, size_t len, uint64_t at, annal_error *err);
-
-#endif

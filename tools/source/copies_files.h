@@ -4,8 +4,7 @@
  * piece is the name of a file below the directory, as a JSON string, and its content is
  * {"mode":N,"mtime_ns":N,"text":…}, or "base64" if the file is not UTF-8.
  */
-#ifndef TOOLS_SOURCE_COPIES_FILES_H
-#define TOOLS_SOURCE_COPIES_FILES_H
+#pragma once
 
 #include "tools/source/copies_text.h"
 
@@ -24,5 +23,3 @@ annal_status copies_files_add(struct copies_text *text, const char *path, const 
  */
 annal_status copies_files_restore(FILE *text, const char *root, bool force, uint64_t *out_files,
                                   annal_error *err);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Find the pieces of a log that its previous generation contains, too: whole lines, in any order.
  */
-#ifndef TOOLS_SOURCE_COPIES_MATCH_H
-#define TOOLS_SOURCE_COPIES_MATCH_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -26,5 +25,3 @@ struct copies_pieces {
 annal_status copies_match(annal_slice before, int log, uint64_t bytes, struct copies_pieces *out,
                           annal_error *err);
 void copies_match_done(struct copies_pieces *pieces);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TOOLS_SOURCE_COPIES_READ_H
-#define TOOLS_SOURCE_COPIES_READ_H
+#pragma once
 
 #include "tools/source/copies_file.h"
 
@@ -19,5 +18,3 @@ int copies_read_unpack(int directory, const char *name, unsigned deep, annal_err
 
 /* Write the file name of an older generation of the log whose newest generation is `name`. */
 void copies_read_name(const char *name, uint64_t generation, char out[SOURCES_NAME_BYTES]);
-
-#endif

@@ -9,8 +9,7 @@
  *     shorter. Then its new and changed lines follow the text of its newest generation. Otherwise
  *     it begins a generation, and so it does when its text would be twice as long as its pieces.
  */
-#ifndef TOOLS_SOURCE_COPIES_TEXT_H
-#define TOOLS_SOURCE_COPIES_TEXT_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -40,5 +39,3 @@ void copies_text_done(struct copies_text *text);
 /* Compare with the text of the newest generation, which fd has. *out_grown: rule (2). */
 annal_status copies_text_compare(struct copies_text *text, int fd, bool *out_grown,
                                  annal_error *err);
-
-#endif

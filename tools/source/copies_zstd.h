@@ -2,8 +2,7 @@
 /*
  * Compresses pieces of a log as zstd frames; the bytes before a piece are the prefix of its frame.
  */
-#ifndef TOOLS_SOURCE_COPIES_ZSTD_H
-#define TOOLS_SOURCE_COPIES_ZSTD_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -20,5 +19,3 @@ annal_status copies_zstd_pack(struct copies_zstd *zstd, annal_slice window, anna
  * not contain exactly `bytes` bytes. */
 annal_status copies_zstd_unpack(struct copies_zstd *zstd, annal_slice window, annal_slice frame,
                                 size_t bytes, struct buf *out, annal_error *err);
-
-#endif

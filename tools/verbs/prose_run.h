@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run of an OpenProse program on disk: what verbs_prose.c and tests use of prose_run.c. */
-#ifndef TOOLS_VERBS_PROSE_RUN_H
-#define TOOLS_VERBS_PROSE_RUN_H
+#pragma once
 
 #include "tools/cli/verbs.h"
 
@@ -22,5 +21,3 @@ int prose_prepare_bind(struct verb_call *call);
 int prose_finish_bind(struct verb_call *call);
 int prose_sync(const struct args *args);
 int prose_attachments(const struct args *args);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of verbs_team.c and team_io.c for each other and for tests: finding a team by the name
  * that a person gives. */
-#ifndef TOOLS_VERBS_TEAM_H
-#define TOOLS_VERBS_TEAM_H
+#pragma once
 
 #include "tools/cli/verbs.h"
 
@@ -22,5 +21,3 @@ int verbs_team_find(struct verb_call *call, const char *word, char out_id[TEAM_I
 /* team_import() runs annal team import FILE..., team_export() runs annal team export [TEAM]. */
 int team_import(const struct args *args);
 int team_export(const struct args *args);
-
-#endif

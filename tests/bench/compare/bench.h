@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the whole run and the growth curves have in common. */
-#ifndef TESTS_BENCH_COMPARE_BENCH_H
-#define TESTS_BENCH_COMPARE_BENCH_H
+#pragma once
 
 #include "tests/bench/compare/report.h"
 
@@ -42,5 +41,3 @@ int growth_run(struct bench *bench);
 
 /* The name of a curve; NULL after the last curve. */
 const char *growth_name(size_t number);
-
-#endif

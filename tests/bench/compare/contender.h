@@ -7,8 +7,7 @@
  * the store and write it from one or more threads, each with sessions of its own. A failure ends
  * the process through bench_fail(); the run is then reported as failed.
  */
-#ifndef TESTS_BENCH_COMPARE_CONTENDER_H
-#define TESTS_BENCH_COMPARE_CONTENDER_H
+#pragma once
 
 #include "tests/bench/compare/payloads.h"
 
@@ -85,5 +84,3 @@ _Noreturn void bench_fail(const char *format, ...) ANNAL_PRINTF(1, 2);
 
 /* Allocate memory, or bench_fail(). */
 void *bench_alloc(size_t bytes);
-
-#endif

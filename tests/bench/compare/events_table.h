@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of events that SQLite and Turso have, and what is asked of it. */
-#ifndef TESTS_BENCH_COMPARE_EVENTS_TABLE_H
-#define TESTS_BENCH_COMPARE_EVENTS_TABLE_H
+#pragma once
 
 #define EVENTS_TABLE                                                                               \
     "CREATE TABLE IF NOT EXISTS events (session TEXT NOT NULL, seq INTEGER NOT NULL, ts INTEGER "  \
@@ -15,5 +14,3 @@
     "SELECT session, seq, ts, data FROM events WHERE type = ?1 AND ts >= ?2 AND ts < ?3 ORDER BY " \
     "ts"
 #define EVENTS_COUNT "SELECT count(*) FROM events WHERE type = ?1"
-
-#endif

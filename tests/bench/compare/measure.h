@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks, latencies, and what the kernel knows: processor, memory and disk. */
-#ifndef TESTS_BENCH_COMPARE_MEASURE_H
-#define TESTS_BENCH_COMPARE_MEASURE_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ struct machine {
 };
 
 void machine_look(const char *dir, struct machine *out);
-
-#endif

@@ -7,8 +7,7 @@
  * own serial number in it: no two events are the same, and each can be built again for comparison.
  * Sizes: median 1 KB, p90 5 KB, p99 42 KB, one in 16,384 above 1 MB; compressible like text.
  */
-#ifndef TESTS_BENCH_COMPARE_PAYLOADS_H
-#define TESTS_BENCH_COMPARE_PAYLOADS_H
+#pragma once
 
 #include <annal/base.h>
 
@@ -62,5 +61,3 @@ void batch_done(struct batch *batch);
 
 /* Whether an event that was read back equals the event that was written. */
 bool payloads_same(const struct payloads *payloads, const struct bench_event *event);
-
-#endif

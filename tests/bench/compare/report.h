@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results, as JSON with every figure of every run, and as Markdown with medians and ratios. */
-#ifndef TESTS_BENCH_COMPARE_REPORT_H
-#define TESTS_BENCH_COMPARE_REPORT_H
+#pragma once
 
 #include "tests/bench/compare/run.h"
 
@@ -50,5 +49,3 @@ void report_goals(const struct report *report, FILE *out);
 
 void report_json(const struct report *report, FILE *out);
 void report_markdown(const struct report *report, FILE *out);
-
-#endif

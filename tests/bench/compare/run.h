@@ -3,8 +3,7 @@
  * One run: one contender, one workload, in processes of its own, so that nothing of the run before
  * is left in memory; and what was measured.
  */
-#ifndef TESTS_BENCH_COMPARE_RUN_H
-#define TESTS_BENCH_COMPARE_RUN_H
+#pragma once
 
 #include "tests/bench/compare/contender.h"
 #include "tests/bench/compare/measure.h"
@@ -63,5 +62,3 @@ extern volatile sig_atomic_t run_interrupted;
 
 /* Why this contender has no such workload; NULL: it has. */
 const char *run_not(const struct contender *contender, const struct workload *workload);
-
-#endif

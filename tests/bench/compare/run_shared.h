@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the processes of a run share, in memory. */
-#ifndef TESTS_BENCH_COMPARE_RUN_SHARED_H
-#define TESTS_BENCH_COMPARE_RUN_SHARED_H
+#pragma once
 
 #include "tests/bench/compare/run.h"
 
@@ -52,5 +51,3 @@ void job_read(struct job *job);
 void job_follow(struct job *job);
 void job_lead(struct job *job); /* whom job_follow() follows */
 void job_check(struct job *job);
-
-#endif

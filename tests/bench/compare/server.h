@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers of contenders: started in the run's directory, gone with the run. */
-#ifndef TESTS_BENCH_COMPARE_SERVER_H
-#define TESTS_BENCH_COMPARE_SERVER_H
+#pragma once
 
 #include "tests/bench/compare/contender.h"
 
@@ -38,5 +37,3 @@ unsigned server_port(void);
 
 /* Give a directory to a user. */
 void server_give(const char *dir, const char *user);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A picture of lines over two logarithmic axes, as SVG. */
-#ifndef TESTS_BENCH_COMPARE_SVG_H
-#define TESTS_BENCH_COMPARE_SVG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ struct svg_picture {
 
 /* Lines without points are left out. */
 void svg_draw(const struct svg_picture *picture, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Import a log in memory: its events, as text to compare.
  */
-#ifndef TESTS_TOOLS_IMPORT_IMPORT_LOG_H
-#define TESTS_TOOLS_IMPORT_IMPORT_LOG_H
+#pragma once
 
 #include "journal/base/buf.h"
 
@@ -44,5 +43,3 @@ size_t imported_find(const struct imported *imported, const char *type, size_t n
 /* Call fn with every log of a kind in tests/data or, if real, in the folder of real_logs(). */
 typedef void (*log_fn)(const char *kind, const char *path, annal_slice bytes);
 void for_each_log(const char *kind, bool real, log_fn fn);
-
-#endif
