@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The `annal` of test files: have test_commands.c run the command with the words, environment,
- * directory and standard streams of this process, and end as it ends. It is small and not
+ * directory, standard streams and limits of this process, and end as it ends. It is small and not
  * instrumented, so that it starts in a millisecond.
  */
 #include "tests/commands/request.h"
@@ -53,6 +53,7 @@ static void request(int to, char **argv)
     for (head->words = 0; argv[head->words] != NULL;)
         head->words++;
     umask(head->umask = umask(0));
+    getrlimit(RLIMIT_FSIZE, &head->file_bytes);
     size_t len = add_words(bytes, add_words(bytes, sizeof *head, argv), environ);
     const int files[REQUEST_FILES] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
                                       open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), answers[1]};

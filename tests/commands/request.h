@@ -2,6 +2,7 @@
 /* What annal.c sends to test_commands.c in one message, and what it receives. */
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* The descriptor to send to, a SOCK_SEQPACKET; both inherit it. */
@@ -20,4 +21,5 @@ enum {
 struct request_head {
     int words;
     mode_t umask;
+    struct rlimit file_bytes;
 };

@@ -15,11 +15,13 @@ DAYS = "|".join(time.strftime("%Y-%m-%d", time.gmtime(time.time() + day * 86400)
 NOW = re.compile(rf"\b(?:{DAYS})[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)?")
 SECONDS = re.compile(r"\b\d{10}\.\d{1,6}\b")
 TODAY = re.compile(rf"\b(?:{DAYS})\b")
-# For a command that runs beside others: start it, send it a line and print its answer, close its input and wait for its end.
+# For a command that runs beside others: start it, send it a line and print its answer, close its input and wait for its end;
+# and a command without the rights of root, for files that its user may not open.
 SHELL = """set -o pipefail
 start() { mkfifo in out; annal "$@" <in >out & exec {to}>in {from}<out; }
 tell() { local line; printf '%s\\n' "$1" >&$to; IFS= read -r line <&$from; printf '%s\\n' "$line"; }
-finish() { exec {to}>&- {from}<&-; wait $!; }"""
+finish() { exec {to}>&- {from}<&-; wait $!; }
+nobody() { chmod 755 . ..; AS_NOBODY=1 "$@"; }"""
 CONTROL = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
 
 

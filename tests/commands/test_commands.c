@@ -26,7 +26,7 @@
 
 extern char **environ;
 
-enum { JOBS_MAX = 64, WORDS_MAX = 2000 };
+enum { JOBS_MAX = 64, WORDS_MAX = 2000, NOBODY = 65534 };
 
 /* A running child; jobs[0] is Python, which has no client. */
 static struct job {
@@ -66,7 +66,11 @@ static _Noreturn void become_command(char *bytes, size_t len, const int *files)
         dup2(files[i], i);
     closefrom(STDERR_FILENO + 1);
     umask(head->umask);
+    setrlimit(RLIMIT_FSIZE, &head->file_bytes);
     environ = words + head->words + 1;
+    if (getenv("AS_NOBODY") != NULL && geteuid() == 0 &&
+        (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+        fail("become another user");
     int exit_status = command_main(head->words, words);
 #ifdef __SANITIZE_ADDRESS__
     if (getenv("ANNAL_TEST_FULL") != NULL && __lsan_do_recoverable_leak_check() != 0)
@@ -145,6 +149,7 @@ int main(int argc, char **argv)
 {
     int pair[2];
     char text[16];
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails */
     char **words = calloc((size_t)argc + 4, sizeof *words);
     if (words == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0)
         fail("start");
