@@ -185,12 +185,30 @@ START_TEST(a_sweep_on_a_failing_disk_removes_no_named_artifact)
 }
 END_TEST
 
-/* Another process stores artifacts and names them while a sweep removes every unnamed artifact. */
+static int64_t stand_still(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* With this clock no wait for a lock reaches its limit, however busy the machine is. */
+static struct clock patient_clock(void)
+{
+    struct clock clock = annal__system_clock;
+    clock.monotonic_us = stand_still;
+    return clock;
+}
+
+/* Another process stores artifacts and names them while a sweep removes every unnamed artifact.
+ * Between two of them it has no lock for longer than the sweep sleeps between two tries. */
 _Noreturn static void store_and_name(const char *path, int ready)
 {
     annal_store *store = NULL;
     annal_writer *writer = NULL;
-    if (annal_store_open(path, NULL, &store, NULL) < 0 ||
+    const struct clock clock = patient_clock();
+    const struct seams seams = {.io = &annal__system_io, .clock = &clock};
+    if (annal__store_open(path, &(annal_store_options){.no_keeper = true}, &seams, &store, NULL) <
+            0 ||
         annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, NULL) < 0)
         _exit(1);
     for (unsigned n = 0;; n++) {
@@ -208,6 +226,7 @@ _Noreturn static void store_and_name(const char *path, int ready)
             _exit(3);
         annal_free(data.ptr);
         annal__artifact_hold_free(hold);
+        usleep(3000);
         if (n == 3)
             (void)!write(ready, "x", 1);
     }
@@ -231,13 +250,16 @@ START_TEST(a_sweep_never_removes_an_artifact_of_a_running_append)
     int ready[2], ended = 0;
     char byte;
     annal_verify_result proved;
+    const struct clock *clock = f.store->context.clock, patient = patient_clock();
     ck_assert_int_eq(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0)
         store_and_name(f.path, ready[1]);
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    f.store->context.clock = &patient;
     for (int i = 0; i < 4; i++)
         sweep(false);
+    f.store->context.clock = clock;
     kill(pid, SIGKILL);
     ck_assert_int_eq(waitpid(pid, &ended, 0), pid);
     ck_assert_msg(WIFSIGNALED(ended), "it ended by itself: %d", WEXITSTATUS(ended));
