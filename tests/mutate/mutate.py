@@ -143,6 +143,10 @@ def copy_tree():
         for name in files:
             if os.path.relpath(os.path.join(folder, name), TREE) not in wanted:
                 os.remove(os.path.join(folder, name))
+    duckdb = os.path.join(TREE, "build", "duckdb")  # some tests need it
+    if not os.path.lexists(duckdb):
+        os.makedirs(os.path.dirname(duckdb), exist_ok=True)
+        os.symlink(os.path.join(ROOT, "build", "duckdb"), duckdb)
 
 
 def build(suites, jobs):
@@ -175,7 +179,9 @@ def prepare(mutations, jobs):
         status, output = build(suites, jobs)
     if status != 0:
         fail(f"the tree does not build:\n{output[-4000:]}")
-    failed, output = run_suites(suites, jobs, limit=None)
+    failed, output = run_suites(suites, jobs, "--verbose", limit=None)
+    for line in sorted(set(re.findall(r"SKIPPED: .*", output))):
+        print(f"{line} (this test finds no mistake)", flush=True)
     if failed:
         fail(f"without a mistake these fail already: {' '.join(str(name) for name in failed)}\n{output[-4000:]}")
 
