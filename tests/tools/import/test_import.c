@@ -225,25 +225,49 @@ START_TEST(a_log_without_a_line_is_read_only_up_to_its_detected_bytes)
 }
 END_TEST
 
-START_TEST(an_import_names_an_unreadable_file_and_imports_the_others)
+#define CLAUDE(second, rest)                                                                       \
+    "{\"sessionId\":\"s1\",\"uuid\":\"u" second "\",\"timestamp\":\"2026-01-02T03:04:" second      \
+    "Z\"," rest "}\n"
+#define CLAUDE_SAID(second)                                                                        \
+    CLAUDE(second, "\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"Tides?\"}")
+#define CLAUDE_ANSWER(second, stop, block)                                                         \
+    CLAUDE(second, "\"type\":\"assistant\",\"message\":{\"id\":\"m1\",\"role\":\"assistant\","     \
+                   "\"stop_reason\":\"" stop "\",\"content\":[{\"type\":" block "}]}")
+#define CLAUDE_FIRST                                                                               \
+    CLAUDE_SAID("01") CLAUDE_ANSWER("02", "end_turn", "\"text\",\"text\":\"Low water\"")
+
+static uint64_t take(struct import_job *job, enum import_until until)
 {
-    const char *locked = tmpdir_path(&cli.dir, "locked.jsonl");
-    const char *none = tmpdir_path(&cli.dir, "none.jsonl");
-    file_write(locked, "{}\n", 3);
-    ck_assert_int_eq(chmod(locked, 0), 0);
-    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "closed"), 0), 0);
-    ck_assert_int_eq(chmod(cli.dir.path, 0777), 0);
-    cli.as_nobody = geteuid() == 0;
-    CLI(&cli, NULL, "import", "codex", none, locked, tmpdir_path(&cli.dir, "closed"), MAIN_LOG);
-    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_ptr_nonnull(
-        strstr(cli.err, "none.jsonl': No such file or directory; this path is left out"));
-    ck_assert_ptr_nonnull(
-        strstr(cli.err, "locked.jsonl': Permission denied; this path is left out"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "closed': Permission denied; this path is left out"));
-    ck_assert_ptr_nonnull(strstr(cli.out, "3 files or directories could not be read"));
-    ck_assert_ptr_nonnull(strstr(cli.out, "1 file, "));
-    ck_assert_int_eq(cli_journals(&cli), 1);
+    annal_error err = {0};
+    uint64_t before = import_report(job)->events;
+    ck_assert_msg(import_take(job, until, &err) == ANNAL_OK, "%s", err.message);
+    return import_report(job)->events - before;
+}
+
+START_TEST(a_log_that_continues_after_a_pause_has_each_end_once)
+{
+    static const char first[] = CLAUDE_FIRST;
+    static const char all[] =
+        CLAUDE_FIRST CLAUDE_ANSWER("03", "tool_use", "\"tool_use\",\"id\":\"c1\",\"name\":\"Bash\"")
+            CLAUDE_SAID("09");
+    const char *path = tmpdir_path(&cli.dir, "s1.jsonl");
+    annal_store *store = NULL;
+    struct importer importer = {0};
+    struct import_job *job = NULL;
+    ck_assert(importer_find("claude-code", &importer));
+    ck_assert_int_eq(
+        annal_store_open(cli.store, &(annal_store_options){.create = true}, &store, NULL),
+        ANNAL_OK);
+    file_write(path, first, sizeof first - 1);
+    ck_assert_int_eq(import_open(store, &importer, path, NULL, false, &job, NULL), ANNAL_OK);
+    ck_assert_uint_eq(take(job, IMPORT_WHOLE), 4);
+    ck_assert_uint_eq(take(job, IMPORT_PAUSE), 1);
+    ck_assert_uint_eq(take(job, IMPORT_PAUSE), 0);
+    file_write(path, all, sizeof all - 1);
+    ck_assert_uint_eq(take(job, IMPORT_WHOLE), 3); /* a call, the next turn, a message */
+    ck_assert_uint_eq(take(job, IMPORT_LAST), 0);
+    import_close(job);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
 }
 END_TEST
 
@@ -368,7 +392,7 @@ Suite *suite_import(void)
                    logs_of_a_group_are_synced_once_and_before_the_journal_of_their_session_is_read);
     tcase_add_test(import, a_file_imported_while_it_grows_gives_the_events_of_the_whole_file);
     tcase_add_loop_test(import, a_log_without_a_line_is_read_only_up_to_its_detected_bytes, 0, 2);
-    tcase_add_test(import, an_import_names_an_unreadable_file_and_imports_the_others);
+    tcase_add_test(import, a_log_that_continues_after_a_pause_has_each_end_once);
     tcase_add_test(import, the_next_import_finishes_one_that_a_power_cut_ended);
     tcase_add_loop_test(import, real_logs_import_once, 0, 2);
     return suite;
