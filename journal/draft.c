@@ -109,7 +109,7 @@ int64_t annal__draft_time(const annal_draft *draft, int64_t now_us)
 
 annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, annal_error *err)
 {
-    struct buf json = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
+    SCOPED_BUF json = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
     annal_status status = annal_draft_check(draft, err);
     if (status == ANNAL_OK && draft->data_format == ANNAL_FORMAT_MSGPACK)
         status = annal__json_msgpack_to_json(draft->data, &json, err);
@@ -119,7 +119,6 @@ annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, 
         *out_json = annal__buf_slice(&json);
         json = (struct buf){0}; /* the memory belongs to the caller now */
     }
-    annal__buf_done(&json);
     return status;
 }
 

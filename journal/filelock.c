@@ -75,7 +75,7 @@ static annal_status refuse(const struct context *context, const struct file_lock
 /* Lock the file by flock(2). The caller has already excluded the other threads of this process. */
 static annal_status lock_file(struct context *context, struct file_lock *lock, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     bool there = false;
     annal_status status = annal__context_path(context, &path, "locks", lock->name, err);
     for (int tries = 0; status == ANNAL_OK && !there; tries++) {
@@ -96,7 +96,6 @@ static annal_status lock_file(struct context *context, struct file_lock *lock, a
         if (!there)
             close_file(context, lock); /* closing the file also releases the lock on it */
     }
-    annal__buf_done(&path);
     return status;
 }
 
@@ -164,7 +163,7 @@ annal_status annal__filelock_try(struct context *context, struct file_lock *lock
 annal_status annal__filelock_reach(struct context *context, struct file_lock *lock,
                                    annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     pthread_mutex_lock(&lock->mutex);
     annal_status status = annal__context_path(context, &path, "locks", lock->name, err);
     bool opens = status == ANNAL_OK && !lock->taken && lock->fd < 0;
@@ -173,7 +172,6 @@ annal_status annal__filelock_reach(struct context *context, struct file_lock *lo
     if (opens && lock->fd < 0)
         status = annal__fail_errno(err, "cannot lock %s", path.ptr);
     pthread_mutex_unlock(&lock->mutex);
-    annal__buf_done(&path);
     return status;
 }
 

@@ -166,7 +166,7 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
 static annal_status open_journal(struct redo *redo, struct target *target, int flags,
                                  annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const struct io *io = redo->sessions->context->io;
     annal_error failure = {0};
     make_room(redo);
@@ -183,7 +183,6 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
     } else if (status < 0 && err != NULL) {
         *err = failure;
     }
-    annal__buf_done(&path);
     return status;
 }
 

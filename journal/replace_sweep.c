@@ -142,7 +142,8 @@ static bool last_seq_at(annal_store *store, annal_slice session, const struct co
  */
 static void settle_pair(annal_store *store, annal_slice session)
 {
-    struct buf path = {0}, frames[CODEC_COUNT] = {0};
+    SCOPED_BUF path = {0};
+    struct buf frames[CODEC_COUNT] = {0};
     struct frame_header headers[CODEC_COUNT];
     uint64_t last[CODEC_COUNT] = {0};
     bool all = true;
@@ -161,7 +162,6 @@ static void settle_pair(annal_store *store, annal_slice session)
     }
     for (size_t i = 0; i < CODEC_COUNT; i++)
         annal__buf_done(&frames[i]);
-    annal__buf_done(&path);
 }
 
 /* Remove the second of two journals of the session that a tombstone names. */

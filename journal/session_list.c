@@ -190,16 +190,14 @@ static void look_at_all(const struct look *all)
 static bool is_next_right(const struct look *look, size_t i)
 {
     const struct names *names = look->names;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     const struct codec *codec = NULL;
     annal_slice session = session_at(names, &names->list[i]);
-    bool right = i + 1 < names->count &&
-                 annal__slice_same(session_at(names, &names->list[i + 1]), session) &&
-                 annal__store_journal_find(&look->store->context, session, &path, &codec, NULL) ==
-                     ANNAL_OK &&
-                 codec == names->list[i + 1].codec;
-    annal__buf_done(&path);
-    return right;
+    return i + 1 < names->count &&
+           annal__slice_same(session_at(names, &names->list[i + 1]), session) &&
+           annal__store_journal_find(&look->store->context, session, &path, &codec, NULL) ==
+               ANNAL_OK &&
+           codec == names->list[i + 1].codec;
 }
 
 /* Call fn for each session whose journal is not empty. */
@@ -241,7 +239,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
 static annal_status list_sessions(annal_store *store, bool is_reporting, annal_session_fn fn,
                                   void *arg, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct names names = {.store = store, .is_reporting = is_reporting};
     struct look look = {0};
     annal_status status = annal__context_check(&store->context, err);
@@ -271,7 +269,6 @@ done:
     annal__buf_done(&look.path);
     annal__free(names.list);
     annal__buf_done(&names.text);
-    annal__buf_done(&path);
     return status;
 }
 

@@ -35,10 +35,9 @@ static annal_status resolve_path(annal_store *store, const char *path, annal_err
         char here[4096];
         if (getcwd(here, sizeof here) == NULL)
             return annal__fail_errno(err, "cannot find the current directory");
-        struct buf joined = {.limit = PATH_BYTES_MAX};
+        SCOPED_BUF joined = {.limit = PATH_BYTES_MAX};
         if (annal__buf_printf(&joined, "%s/%s", here, path) == ANNAL_OK)
             absolute = annal__strndup(joined.ptr, joined.len);
-        annal__buf_done(&joined);
     }
     if (absolute == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open store %.200s: out of memory", path);

@@ -85,13 +85,12 @@ static bool is_unread(const struct file_walk *walk, const char *name)
 static int visit_file(void *arg, const char *name)
 {
     struct file_walk *walk = arg;
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     if (!is_unread(walk, name))
         return 0;
     walk->status = annal__context_path(&walk->store->context, &path, "events", name, walk->err);
     if (walk->status == ANNAL_OK)
         walk->status = walk->fn(walk->arg, path.ptr);
-    annal__buf_done(&path);
     return walk->status != ANNAL_OK;
 }
 

@@ -313,7 +313,7 @@ static annal_status take_here(struct snapshot_writer *writer, annal_error *err)
 {
     bool taken = false, fits = false;
     size_t base = 0;
-    struct buf body = {.limit = SNAPSHOT_BODY_BYTES_MAX};
+    SCOPED_BUF body = {.limit = SNAPSHOT_BODY_BYTES_MAX};
     const struct clock *clock = annal__store_clock(writer->shelf.store);
     struct snapshot_header header = {.seq = writer->here.seq,
                                      .offset = writer->here.offset,
@@ -335,7 +335,6 @@ static annal_status take_here(struct snapshot_writer *writer, annal_error *err)
                                     annal__buf_slice(&body), writer->wait_ms, err);
     /* the index was rebuilt: begin again with its current rows */
     if (status == ANNAL_ERR_CONFLICT) {
-        annal__buf_done(&body);
         end_fold(writer);
         return begin_fold(writer, err);
     }
@@ -343,7 +342,6 @@ static annal_status take_here(struct snapshot_writer *writer, annal_error *err)
         note_taken(writer, &header);
         status = continue_over(writer, &header, &body, base, err);
     }
-    annal__buf_done(&body);
     return status;
 }
 

@@ -94,7 +94,7 @@ static annal_status write_file(const struct storage *shelf, uint64_t seq, annal_
                                annal_error *err)
 {
     const struct io *io = annal__store_io(shelf->store);
-    struct buf path = {.limit = PATH_LIMIT};
+    SCOPED_BUF path = {.limit = PATH_LIMIT};
     annal_status status = annal__buf_printf(&path, "%s/snapshots", annal_store_path(shelf->store));
     if (status >= 0)
         status = annal__io_make_dir(io, path.ptr, err);
@@ -108,7 +108,6 @@ static annal_status write_file(const struct storage *shelf, uint64_t seq, annal_
         status = path_of(shelf, seq, &path, err);
     if (status >= 0)
         status = annal__io_publish_file(io, path.ptr, body.ptr, body.len, err);
-    annal__buf_done(&path);
     return status;
 }
 

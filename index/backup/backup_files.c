@@ -155,7 +155,7 @@ annal_status annal__backup_join(struct buf *out, const char *root, const char *p
 annal_status annal__backup_make_parents(const struct io *io, const char *root, const char *path,
                                         annal_error *err)
 {
-    struct buf full = {0};
+    SCOPED_BUF full = {0};
     annal_status status = annal__backup_join(&full, root, path, err);
     for (char *slash = status < 0 ? NULL : strchr(full.ptr + strlen(root) + 1, '/'); slash != NULL;
          slash = strchr(slash + 1, '/')) {
@@ -165,7 +165,6 @@ annal_status annal__backup_make_parents(const struct io *io, const char *root, c
         if (status < 0)
             break;
     }
-    annal__buf_done(&full);
     return status;
 }
 

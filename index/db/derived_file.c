@@ -172,12 +172,11 @@ static uint32_t holder_of(const struct derived *derived)
     const struct io *io = derived_io(derived);
     uint32_t pid = 0;
     for (size_t i = 0; i < 2 && pid == 0; i++) {
-        struct buf path = {0};
+        SCOPED_BUF path = {0};
         struct stat file;
         if (annal__buf_printf(&path, "%s%s", derived->path, suffixes[i]) >= 0 &&
             annal__buf_cstr(&path) != NULL && io->stat(io->arg, path.ptr, &file) == 0)
             pid = annal__lock_holder_of(&file, true);
-        annal__buf_done(&path);
     }
     return pid;
 }

@@ -27,7 +27,7 @@ static annal_status path_with(const char *database, const char *suffix, struct b
 static annal_status check_folders(const struct io *io, const char *database, size_t root_bytes,
                                   annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat folder;
     annal_status status = path_with(database, "", &path, err);
     for (char *slash = status < 0 ? NULL : strchr(path.ptr + root_bytes + 1, '/');
@@ -40,7 +40,6 @@ static annal_status check_folders(const struct io *io, const char *database, siz
         }
         *slash = '/';
     }
-    annal__buf_done(&path);
     return status;
 }
 
@@ -128,7 +127,7 @@ static annal_status move_file(const struct io *io, const char *database, const c
 
 annal_status annal__files_move_aside(const struct io *io, const char *database, annal_error *err)
 {
-    struct buf to = {0};
+    SCOPED_BUF to = {0};
     annal_status status = find_free_name(io, database, &to, err);
     /* Rename the database last: if the process dies before that, the same name is still free, and
      * the next call moves the remaining files to it. */
@@ -138,7 +137,6 @@ annal_status annal__files_move_aside(const struct io *io, const char *database, 
         status = move_file(io, database, to.ptr, "-journal", err);
     if (status >= 0)
         status = move_file(io, database, to.ptr, "", err);
-    annal__buf_done(&to);
     return status < 0 ? status : remove_satellites(io, database, err);
 }
 
@@ -146,7 +144,7 @@ annal_status annal__files_move_aside(const struct io *io, const char *database, 
 static annal_status make_parents(const struct io *io, const char *database, size_t root_bytes,
                                  annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = path_with(database, "", &path, err);
     for (char *slash = status < 0 ? NULL : strchr(path.ptr + root_bytes + 1, '/');
          slash != NULL && status >= 0; slash = strchr(slash + 1, '/')) {
@@ -155,7 +153,6 @@ static annal_status make_parents(const struct io *io, const char *database, size
             status = annal__io_make_dir(io, path.ptr, err);
         *slash = '/';
     }
-    annal__buf_done(&path);
     return status;
 }
 

@@ -150,13 +150,12 @@ static annal_status fetch_section(struct guard_call *call, const struct pack_sec
     annal_status status = ANNAL_OK;
     const char *at = section->reads == NULL ? "" : section->reads;
     for (; status >= 0 && *at != '\0'; at += strlen(at) + 1) {
-        struct buf text = {0};
+        SCOPED_BUF text = {0};
         annal_slice session = annal_slice_of(at);
         if (strchr(at, '$') != NULL && annal__guard_named(data, at, &text, &session) < 0)
             session.len = 0;
         if (session.len > 0 && annal_session_id_check(session, NULL) == ANNAL_OK)
             status = fetch_read(call, session, err);
-        annal__buf_done(&text);
     }
     return status;
 }

@@ -133,7 +133,7 @@ annal_status annal__handler_compile(struct handler *handler, const annal_pack *p
                                     const struct pack_section *source, sqlite3 *db,
                                     annal_error *err)
 {
-    struct buf fields = {0};
+    SCOPED_BUF fields = {0};
     const char *at = source->sql;
     annal_status status = ANNAL_OK;
     handler->section = source;
@@ -165,7 +165,6 @@ annal_status annal__handler_compile(struct handler *handler, const annal_pack *p
         status = annal__fail(err, ANNAL_ERR_NOMEM, "prepare pack '%s': out of memory", pack->file);
     if (status >= 0)
         status = annal__pack_fields_new(db, annal__buf_slice(&fields), &handler->fields, err);
-    annal__buf_done(&fields);
     return status;
 }
 

@@ -68,7 +68,7 @@ struct pack_fields {
  */
 static annal_status make_extractor(struct pack_fields *fields, sqlite3 *db, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_status status = annal__buf_printf(&sql, "SELECT");
     const char *end = fields->names.ptr + fields->names.len;
     for (const char *name = fields->names.ptr; status >= 0 && name < end;
@@ -88,7 +88,6 @@ static annal_status make_extractor(struct pack_fields *fields, sqlite3 *db, anna
         status = annal__fail(err, ANNAL_ERR_NOMEM, "compile a section of a pack: out of memory");
     else
         status = annal__db_prepare(db, text, &fields->extractor, err);
-    annal__buf_done(&sql);
     return status;
 }
 

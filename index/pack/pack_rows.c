@@ -26,7 +26,7 @@ static bool ends(const struct token *token)
  * column "of session". */
 static annal_status read_condition(const char **at, char **out, annal_error *err)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     const char *from = *at;
     struct token before = {0}, token = annal__token_next(at);
     annal_status status = annal__buf_append(&text, "(", 1);
@@ -43,7 +43,6 @@ static annal_status read_condition(const char **at, char **out, annal_error *err
     status = annal__buf_printf(&text, "%.*s\n)", (int)(token.text.ptr - from), from);
     if (status >= 0)
         *out = annal__strndup(text.ptr, text.len);
-    annal__buf_done(&text);
     return *out != NULL ? ANNAL_OK
                         : annal__fail(err, ANNAL_ERR_NOMEM, "read rows of a pack: out of memory");
 }

@@ -197,7 +197,7 @@ static bool take_made(const char **at, annal_slice *out_name)
  */
 static annal_status find_own(annal_pack *pack, annal_error *err)
 {
-    struct buf own = {0};
+    SCOPED_BUF own = {0};
     annal_status status = ANNAL_OK;
     const char *at = pack->tables;
     for (struct token token = annal__token_next(&at); status >= 0 && token.kind != TOKEN_END;
@@ -213,7 +213,6 @@ static annal_status find_own(annal_pack *pack, annal_error *err)
         pack->own = annal__zalloc(own.len + 1);
     if (pack->own != NULL && own.len > 0)
         memcpy(pack->own, own.ptr, own.len);
-    annal__buf_done(&own);
     return pack->own == NULL
                ? annal__fail(err, ANNAL_ERR_NOMEM, "read pack '%s': out of memory", pack->file)
                : ANNAL_OK;

@@ -194,7 +194,7 @@ static bool is_text(annal_slice bytes)
 static annal_status list_guards(const annal_index *index, struct pack_slot *slot, annal_slice text,
                                 annal_error *err)
 {
-    struct buf list = {0};
+    SCOPED_BUF list = {0};
     bool known = false;
     annal_status status = ANNAL_OK;
     if (slot->source != NULL && slot->pack == NULL)
@@ -210,7 +210,6 @@ static annal_status list_guards(const annal_index *index, struct pack_slot *slot
         slot->guarded = list.ptr;
         list = (struct buf){0};
     }
-    annal__buf_done(&list);
     return status;
 }
 

@@ -94,7 +94,7 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     sqlite3_stmt *stmt = NULL;
     struct stamp ignored;
     struct allowed allowed = {0};
-    struct buf functions = {0};
+    SCOPED_BUF functions = {0};
     annal_sql_options options = *call->options;
     options.columns = options.columns == NULL ? NULL : hand_on_columns;
     annal_status status = annal__reader_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
@@ -133,7 +133,6 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     if (status >= 0 && counts)
         status = say_damages(index, db, err) < 0 ? ANNAL_ERR_CORRUPT : status;
     annal__db_close(db);
-    annal__buf_done(&functions);
     return status;
 }
 

@@ -301,7 +301,7 @@ static int add_piece(void *arg, annal_slice piece)
 annal_status annal_artifact_get(annal_store *store, annal_slice session, annal_slice sha256,
                                 uint64_t bytes_max, annal_slice *out_content, annal_error *err)
 {
-    struct buf content = {.limit = bytes_max == 0 ? 1 : (size_t)bytes_max};
+    SCOPED_BUF content = {.limit = bytes_max == 0 ? 1 : (size_t)bytes_max};
     annal_status status = annal__buf_reserve(&content, 1);
     if (status >= 0)
         status = annal_artifact_read(store, session, sha256, add_piece, &content, NULL, err);
@@ -314,7 +314,6 @@ annal_status annal_artifact_get(annal_store *store, annal_slice session, annal_s
         *out_content = annal__buf_slice(&content);
         content = (struct buf){0}; /* the memory belongs to the caller now */
     }
-    annal__buf_done(&content);
     return status;
 }
 

@@ -74,7 +74,8 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
                                          uint64_t over_bytes, annal_slice data,
                                          annal_slice *out_data, annal_error *err)
 {
-    struct buf text = {0}, out = {0};
+    SCOPED_BUF text = {0};
+    SCOPED_BUF out = {0};
     annal_slice member = {0}, value = {0}, content;
     annal_artifact_info info;
     const char *media_type = "application/json";
@@ -83,8 +84,9 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
     bool wanted = data.len > over_bytes &&
                   annal__json_check(data, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID &&
                   find_member(data, field, &member, &value) && value.len > over_bytes;
+    *out_data = (annal_slice){NULL, 0};
     if (!wanted)
-        goto nothing;
+        return ANNAL_OK;
     content = value;
     if (*value.ptr == '"') {
         status = annal__json_decode(value, &text, &half);
@@ -94,35 +96,22 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
             media_type = "text/plain";
         }
     }
-    if (status < 0) {
-        status = annal__fail(
+    if (status < 0)
+        return annal__fail(
             err, status, "cannot store the field '%s' of an event of session '%.*s' as an artifact",
             field, ANNAL_FMT(session));
-        goto done;
-    }
     if (content.len <= over_bytes)
-        goto nothing;
+        return ANNAL_OK;
     status = annal_artifact_put(store, session, content, &info, err);
     if (status < 0)
-        goto done;
+        return status;
     status = put_reference(&out, data, member, field, media_type, &info);
-    if (status < 0) {
-        status = annal__fail(
+    if (status < 0)
+        return annal__fail(
             err, status,
             "cannot replace a field of an event of session '%.*s' by a reference to its artifact",
             ANNAL_FMT(session));
-        goto done;
-    }
     *out_data = annal__buf_slice(&out);
     out = (struct buf){0}; /* the memory belongs to the caller now */
-    goto done;
-
-nothing:
-    *out_data = (annal_slice){NULL, 0};
-    status = ANNAL_OK;
-
-done:
-    annal__buf_done(&text);
-    annal__buf_done(&out);
-    return status;
+    return ANNAL_OK;
 }

@@ -256,7 +256,7 @@ void out_plain(annal_slice text)
 
 int out_cut(int columns, annal_slice text)
 {
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     int used = 0;
     if (columns > 0 && out_line(&line, text) >= 0 && annal__buf_append(&line, "", 1) >= 0) {
         size_t len = width_fitting(line.ptr, columns);
@@ -268,21 +268,20 @@ int out_cut(int columns, annal_slice text)
         line.ptr[len] = '\0';
         used = width_of_text(line.ptr) + cut;
     }
-    annal__buf_done(&line);
     return used;
 }
 
 annal_status out_line(struct buf *out, annal_slice text)
 {
     bool shown = stdout == screens[0].shown;
-    struct buf line = {0}, *plain = shown ? &line : out;
+    SCOPED_BUF line = {0};
+    struct buf *plain = shown ? &line : out;
     size_t begin = plain->len;
     annal_status status = annal__buf_append_slice(plain, text);
     for (size_t i = begin; i < plain->len; i++)
         plain->ptr[i] = is_space(plain->ptr[i]) ? ' ' : plain->ptr[i];
     if (status == ANNAL_OK && shown)
         status = visible_append(out, annal__buf_slice(&line));
-    annal__buf_done(&line);
     return status;
 }
 
@@ -293,10 +292,9 @@ void out_json_string(annal_slice text)
 
 void out_json_fill(const char *format, const annal_slice *values, size_t count)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     if (annal__json_fill(&text, format, values, count) == ANNAL_OK)
         out_slice(annal__buf_slice(&text));
-    annal__buf_done(&text);
 }
 
 void out_time(int64_t time_us)

@@ -96,7 +96,7 @@ static void tell(struct doctor *doctor, const char *check, const char *advice, c
 /* Return the version in locks/version. A store without this file has version 1. */
 static int store_version(const char *store)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     int version = 1;
     must_printf(&path, "%s/locks/version", store);
     FILE *file = fopen(path.ptr, "re");
@@ -104,7 +104,6 @@ static int store_version(const char *store)
         version = 1;
     if (file != NULL)
         fclose(file);
-    annal__buf_done(&path);
     return version;
 }
 
@@ -549,7 +548,7 @@ static bool is_temporary(const char *name)
 static struct leftovers count_files(const struct doctor *doctor, const char *directory, bool all)
 {
     struct leftovers found = {0};
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     struct stat info;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -567,7 +566,6 @@ static struct leftovers count_files(const struct doctor *doctor, const char *dir
     }
     if (dir != NULL)
         closedir(dir);
-    annal__buf_done(&path);
     return found;
 }
 

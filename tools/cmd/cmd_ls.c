@@ -320,7 +320,7 @@ static void show_id(struct ls *ls, const annal_row *row)
 /* Show a star, the name or else the title, and the tags. */
 static void show_title(struct ls *ls, const annal_row *row)
 {
-    struct buf text = {0};
+    SCOPED_BUF text = {0};
     annal_slice title = row->values[AT_NAME].bytes, tags = row->values[AT_TAGS].bytes;
     if (title.len == 0)
         title = row->values[SESSION_TITLE].bytes;
@@ -332,7 +332,6 @@ static void show_title(struct ls *ls, const annal_row *row)
         must_printf(&text, " #%.*s", (int)len, tags.ptr + at);
     }
     table_shown(ls->table, "%.*s", ANNAL_FMT(annal__buf_slice(&text)));
-    annal__buf_done(&text);
 }
 
 static const char *shown_count(char text[HUMAN_BYTES * 2], uint64_t count, const char *what)
@@ -502,7 +501,7 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     const struct args *args = ls->args;
     struct time_range range;
     int sort = fields_choice(args, "sort") < 0 ? 0 : fields_choice(args, "sort");
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     fields_range(args, &range);
     const annal_value params[] = {string_value(args_get(args, "status")),
                                   string_value(args_get(args, "agent")),
@@ -545,7 +544,6 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                                                       .param_count = sorts_all ? 10 : 12,
                                                       .as_indexed = true},
                                  print_row, ls, err);
-    annal__buf_done(&sql);
     return status;
 }
 

@@ -50,7 +50,7 @@ static uint64_t file_bytes(const char *directory, const char *name)
 /* Return the sum of the bytes that the commit logs take on the disk. */
 static uint64_t commit_bytes(const char *store)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     uint64_t bytes = 0;
     must_printf(&path, "%s/commit", store);
     DIR *directory = opendir(path.ptr);
@@ -58,7 +58,6 @@ static uint64_t commit_bytes(const char *store)
         bytes += file_bytes(path.ptr, entry->d_name);
     if (directory != NULL)
         closedir(directory);
-    annal__buf_done(&path);
     return bytes;
 }
 

@@ -240,7 +240,8 @@ static void put_result_facts(const annal_event *event)
 static void put_output(const struct transcript *transcript, const annal_event *event,
                        annal_slice output)
 {
-    struct buf text = {0}, hint = {0};
+    struct buf text = {0};
+    SCOPED_BUF hint = {0};
     annal_slice session = transcript->export->session;
     must_printf(&hint,
                 "`annal export %.*s --format markdown --full`, or `annal query %.*s --seq %" PRIu64
@@ -249,7 +250,6 @@ static void put_output(const struct transcript *transcript, const annal_event *e
     page_output(&text, output, transcript->export->full ? 0 : RESULT_LINES,
                 annal__buf_slice(&hint));
     print(&text);
-    annal__buf_done(&hint);
 }
 
 static void put_result(struct transcript *transcript, const annal_event *event)

@@ -449,7 +449,7 @@ static void put_fenced(struct buf *out, struct letters *letters, struct buf *lin
 void page_quote(struct buf *out, annal_slice raw)
 {
     struct letters letters = excerpt_letters_of(raw);
-    struct buf line = {0};
+    SCOPED_BUF line = {0};
     /* long enough for every fence in the text, so that the text is searched once */
     size_t ticks = fence_for(letters);
     while (next_line(&letters, &line)) {
@@ -467,7 +467,6 @@ void page_quote(struct buf *out, annal_slice raw)
         put_byte(out, '\n');
     }
     put_byte(out, '\n');
-    annal__buf_done(&line);
 }
 
 /* ---- Contents of messages, and results ---- */

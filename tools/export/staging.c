@@ -59,7 +59,7 @@ void staging_remove_stale(const annal_store *store)
     DIR *directory = opendir(root);
     struct dirent *entry;
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        struct buf path = {0};
+        SCOPED_BUF path = {0};
         if (strncmp(entry->d_name, STAGE, strlen(STAGE)) != 0)
             continue;
         if (annal__buf_printf(&path, "%s/%s", root, entry->d_name) == ANNAL_OK &&
@@ -70,7 +70,6 @@ void staging_remove_stale(const annal_store *store)
                 close(fd);
             }
         }
-        annal__buf_done(&path);
     }
     if (directory != NULL)
         closedir(directory);

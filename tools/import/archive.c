@@ -2,7 +2,6 @@
 #include "tools/import/archive.h"
 
 #include "journal/base/error.h"
-#include "journal/base/json.h"
 #include "tools/cli/must.h"
 #include "tools/import/unzst.h"
 

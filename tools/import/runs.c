@@ -131,7 +131,7 @@ static annal_status add_branch(struct run *run, const char *path, annal_error *e
 
 static annal_status find_branches(struct run *run, annal_error *err)
 {
-    struct buf path = {0};
+    SCOPED_BUF path = {0};
     annal_status status = ANNAL_OK;
     must_printf(&path, "%s/branches", run->path);
     DIR *directory = opendir(path.ptr);
@@ -147,7 +147,6 @@ static annal_status find_branches(struct run *run, annal_error *err)
     }
     if (directory != NULL)
         closedir(directory);
-    annal__buf_done(&path);
     if (run->count > 1)
         qsort(run->branches, run->count, sizeof *run->branches, by_age);
     return status;

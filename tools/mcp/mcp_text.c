@@ -2,7 +2,6 @@
 /* Text of answers, and members of messages. */
 #include "tools/mcp/mcp.h"
 
-#include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"

@@ -29,12 +29,11 @@ static void begin_panel(struct picture *picture, const struct picture_row *row)
     picture->height = (int)row->value;
     picture->left = (int)row->part;
     if (row->text.len > 0) {
-        struct buf title = {0};
+        SCOPED_BUF title = {0};
         must_printf(&title, "%.*s%s%.*s", ANNAL_FMT(row->text), row->more.len > 0 ? ": " : "",
                     ANNAL_FMT(row->more));
         svg_text(&picture->drawn, 16, picture->bottom + 20, ALIGN_LEFT, "title",
                  annal__buf_slice(&title));
-        annal__buf_done(&title);
         picture->bottom += TITLE_HEIGHT;
     }
     picture->top = picture->bottom;
@@ -42,14 +41,14 @@ static void begin_panel(struct picture *picture, const struct picture_row *row)
 
 static void begin_line(struct picture *picture, const struct picture_row *row)
 {
-    struct buf *out = &picture->drawn, label = {0};
+    SCOPED_BUF label = {0};
+    struct buf *out = &picture->drawn;
     int y = picture->bottom, width = text_width(row->text);
     svg_rect(out, picture->left, y + 2, picture->width, LINE + 2 * LINE_TOP - 4, "frame",
              (annal_slice){0});
     text_fit(&label, row->text, width < LABEL_CHARS ? width : LABEL_CHARS, true);
     svg_text(out, picture->left - 10, y + 16, ALIGN_RIGHT, "", annal__buf_slice(&label));
     svg_text(out, picture->left + picture->width + 10, y + 16, ALIGN_LEFT, "name", row->more);
-    annal__buf_done(&label);
     picture->lane = y + LINE_TOP;
     picture->bottom = y + LINE + 2 * LINE_TOP;
 }

@@ -291,14 +291,12 @@ static size_t same_bytes(const char *a, const char *b)
  * is the number of equal bytes. The caller frees it. */
 static char *from_difference(const char *text, size_t same)
 {
-    struct buf out = {0};
+    SCOPED_BUF out = {0};
     size_t from = same > SAME_MAX ? same - SAME_MAX : 0;
     while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
         from--;
     must_printf(&out, "%s%.*s", from > 0 ? "\u2026" : "", GIST_CHARS, text + from);
-    char *shown = must_strndup(out.len > 0 ? out.ptr : "", out.len);
-    annal__buf_done(&out);
-    return shown;
+    return must_strndup(out.len > 0 ? out.ptr : "", out.len);
 }
 
 /* Let people see two texts from their first difference on, because there may be room for the

@@ -41,7 +41,7 @@ static void put_row(struct buf *out, const struct report_section *section,
 {
     double x = MARGIN;
     for (int i = 0; i < report_columns(section); i++) {
-        struct buf cell = {0};
+        SCOPED_BUF cell = {0};
         if (section->columns[i].title == NULL)
             continue;
         bool right = report_is_number(section->columns[i].cell);
@@ -51,7 +51,6 @@ static void put_row(struct buf *out, const struct report_section *section,
         text_fit(&cell, text, own > layout->letters[i] ? layout->letters[i] : own, false);
         svg_text(out, right ? x + width : x, y, right ? ALIGN_RIGHT : ALIGN_LEFT, class,
                  annal__buf_slice(&cell));
-        annal__buf_done(&cell);
         x += width + GAP;
     }
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/fields.h"
 #include "tools/cli/help_texts.h"
-#include "tools/cli/out.h"
-#include "tools/cli/store_open.h"
 
 #ifdef ANNAL_SERVE
 #include "tools/serve/question.h"

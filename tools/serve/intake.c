@@ -279,7 +279,8 @@ void intake_logs(struct serve *serve, struct request *request)
 {
     static const char *const words[] = {"--json", "import", "--dry-run", NULL};
     const struct child_options options = {.most_ms = FIND_MS, .socket = http_socket(request)};
-    struct buf out = {0}, *answer = &request->answer;
+    SCOPED_BUF out = {0};
+    struct buf *answer = &request->answer;
     annal_error err = {0};
     if (!may(serve, request))
         return;
@@ -299,7 +300,6 @@ void intake_logs(struct serve *serve, struct request *request)
     if (status >= 0)
         status = annal__buf_append(answer, "]}", 2);
     answer_json(request, status, &err);
-    annal__buf_done(&out);
 }
 
 static void answer_state(struct serve *serve, struct request *request, bool starts)

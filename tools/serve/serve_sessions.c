@@ -278,7 +278,7 @@ static annal_status put_page(const struct listing *listing, struct buf *sql)
 /* Ask for the rows of the page in order, and the number of all sessions that fit. */
 static annal_status ask(struct listing *listing, annal_error *err)
 {
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     const char *order = listing->sort == SORT_TITLE ? "ASC" : "DESC";
     listing->params[LIMIT] =
         (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
@@ -307,7 +307,6 @@ static annal_status ask(struct listing *listing, annal_error *err)
                                                                  .as_indexed = listing->as_indexed,
                                                                  .out_lag = &listing->lag},
                                             add_row, listing, err);
-    annal__buf_done(&sql);
     return status;
 }
 
@@ -387,7 +386,7 @@ void serve_sessions_one(struct serve *serve, struct request *request)
 {
     struct listing listing = {.serve = serve, .request = request};
     const annal_value id = text_value(request->id);
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     annal_error err = {0};
     annal_session_info info;
     annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);
@@ -401,7 +400,6 @@ void serve_sessions_one(struct serve *serve, struct request *request)
         status = annal_index_sql(listing.index, annal__buf_slice(&sql),
                                  &(annal_sql_options){.params = &id, .param_count = 1}, add_one,
                                  &listing, &err);
-    annal__buf_done(&sql);
     session_findings_done(&listing.findings);
     if (status >= 0 && listing.rows == 0)
         status = annal__fail(&err, ANNAL_ERR_BUSY, "session '%.*s' is not in the index yet",
@@ -455,14 +453,13 @@ static const char each_facet[] =
 void serve_sessions_facets(struct serve *serve, struct request *request)
 {
     annal_index *index = filler_index(serve->filler, (annal_slice){0});
-    struct buf sql = {0};
+    SCOPED_BUF sql = {0};
     struct facets facets = {.out = &request->answer};
     annal_error err = {0};
     annal_status status = annal__buf_printf(&sql, each_facet, session_marks(index), own);
     status = status < 0
                  ? annal__fail(&err, status, "list the values of filters: out of memory")
                  : annal_index_sql(index, annal__buf_slice(&sql), NULL, put_facet, &facets, &err);
-    annal__buf_done(&sql);
     if (status >= 0)
         status = facets.count > 0 ? annal__buf_append(facets.out, "]}", 2)
                                   : annal__buf_append(facets.out, "{}", 2);

@@ -4,9 +4,9 @@
  * them all:
  *
  *     {"annal_lake":1,"checkpoint":n,"events":…}
- *     {"file":"…","rows":…,"bytes":…,"hash":"…","replaced_us":…}    each file that was not removed
- *     {"session":"…","seq":…,"h":"…","at":…}                        each head
- *     {"pieces":…,"h":"…"}                                          as in manifests
+ *     {"file":"…","rows":…,"bytes":…,"hash":"…","replaced_us":…}  each file still there
+ *     {"session":"…","seq":…,"h":"…","at":…}                      each head
+ *     {"pieces":…,"h":"…"}                                        as in manifests
  *
  * (1) It is written by a process that opened the lake for writing and had to read many manifests,
  *     and by compaction. The old one is removed first. It is never required: if it is missing for a
@@ -72,11 +72,10 @@ static struct buf print(struct ship_target *lake)
 
 annal_status lake_checkpoint_write(struct ship_target *lake, annal_error *err)
 {
-    struct buf text = print(lake);
+    SCOPED_BUF text = print(lake);
     annal_status status = lake->kind->remove(lake->files, file_name, err);
     if (status >= 0)
         status = lake->kind->create(lake->files, file_name, annal__buf_slice(&text), err);
-    annal__buf_done(&text);
     if (status == ANNAL_ERR_CONFLICT) /* another process wrote the checkpoint first (rule 2) */
         return ANNAL_OK;
     if (status >= 0)
@@ -177,7 +176,8 @@ annal_status lake_checkpoint_read(struct ship_target *lake, annal_error *err)
  * it is not checked. */
 annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err)
 {
-    struct buf want = {0}, text = {.limit = CHECKPOINT_BYTES};
+    SCOPED_BUF want = {0};
+    SCOPED_BUF text = {.limit = CHECKPOINT_BYTES};
     char number[40];
     size_t count;
     snprintf(number, sizeof number, "\"checkpoint\":%" PRIu64 ",", lake->number);
@@ -190,7 +190,5 @@ annal_status lake_checkpoint_prove(struct ship_target *lake, annal_error *err)
                              "ship: the checkpoint '%s' of the lake differs from the manifests: "
                              "remove the checkpoint",
                              lake->kind->place(lake->files, file_name));
-    annal__buf_done(&text);
-    annal__buf_done(&want);
     return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
 }

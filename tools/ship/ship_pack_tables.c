@@ -480,12 +480,11 @@ static int add_stamp(void *arg, const struct annal__pack_rows *rows)
 /* Return whether rows of pack tables may have changed since the last check. */
 static bool has_changed(struct sending *sending)
 {
-    struct buf before = sending->stamps;
+    SCOPED_BUF before = sending->stamps;
     sending->stamps = (struct buf){0};
     bool failed = annal__pack_rows_each(sending->index, add_stamp, sending, &sending->err) < 0;
     bool same = !failed && before.len == sending->stamps.len &&
                 (before.len == 0 || memcmp(before.ptr, sending->stamps.ptr, before.len) == 0);
-    annal__buf_done(&before);
     return !same;
 }
 

@@ -251,7 +251,7 @@ static void json_calls(const annal_recovery *found)
     fputs(",\"calls_without_result\":[", stdout);
     for (size_t i = found->call_count; i-- > oldest(found->call_count, LISTED_MAX);) {
         const annal_open_call *call = &found->calls[i];
-        struct buf input = {0};
+        SCOPED_BUF input = {0};
         fputs(i + 1 < found->call_count ? ",{" : "{", stdout);
         out_json("\"call_id\":?,\"seq\":#", call->call_id, JSON_U64(call->seq));
         json_text("tool", call->tool);
@@ -259,7 +259,6 @@ static void json_calls(const annal_recovery *found)
         json_text("turn_id", call->turn_id);
         excerpt_line(&input, call->input, TEXT_CHARS);
         out_json(",\"input\":?}", annal__buf_slice(&input));
-        annal__buf_done(&input);
     }
 }
 
@@ -424,7 +423,7 @@ static void print_calls(const annal_recovery *found)
     struct table *table = table_new(OUT_TABLE, columns, 5);
     for (size_t i = found->call_count; i-- > first;) {
         const annal_open_call *call = &found->calls[i];
-        struct buf input = {0};
+        SCOPED_BUF input = {0};
         table_text(table, call->call_id);
         table_number(table, call->seq);
         table_text(table, call->tool);
@@ -432,7 +431,6 @@ static void print_calls(const annal_recovery *found)
         excerpt_line(&input, call->input, TEXT_CHARS);
         table_text(table, annal__buf_slice(&input));
         table_row(table);
-        annal__buf_done(&input);
     }
     end_table(table, first);
 }

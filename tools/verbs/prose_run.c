@@ -443,7 +443,7 @@ static int check_attachment(void *arg, const annal_row *row)
 int prose_attachments(const struct args *args)
 {
     struct verb_call call;
-    struct buf folder = {0};
+    SCOPED_BUF folder = {0};
     annal_error err = {0};
     int exit_status = verb_open(&call, args);
     struct checking checking = {.call = &call, .restore = args_has(args, "restore")};
@@ -459,6 +459,5 @@ int prose_attachments(const struct args *args)
         exit_status = fail_error(&err);
     if (exit_status == 0)
         exit_status = checking.exit_status;
-    annal__buf_done(&folder);
     return verb_close(&call, exit_status);
 }

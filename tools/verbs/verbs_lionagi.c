@@ -2,7 +2,6 @@
 /* Verbs of annal lionagi in C: they add ids, register classes of messages, and describe
  * processes. */
 #include "journal/base/clock.h"
-#include "journal/base/json.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
