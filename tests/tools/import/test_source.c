@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annal source: logs are copied by an import, and restored byte for byte. */
-#include "journal/base/alloc.h"
+/* Copies of logs: bits that change, processes that die, texts that no copy has. What a user sees:
+ * tests/commands/source.test and source_forms.test. */
+#include "index/sys/row_text.h"
 #include "journal/base/buf.h"
 #include "journal/base/hash.h"
 #include "journal/sys/sources.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
-#include "tools/cli/command.h"
 #include "tools/source/copies.h"
+#include "tools/source/copies_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -81,259 +81,6 @@ static void assert_log_is(const char *path, const struct buf *log)
     ck_assert_int_eq(memcmp(bytes, log->ptr, len), 0);
     free(bytes);
 }
-
-static int count_copies(void)
-{
-    char path[600];
-    int count = 0;
-    snprintf(path, sizeof path, "%s/sources", cli.store);
-    DIR *directory = opendir(path);
-    for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;)
-        count += entry->d_name[0] != '.';
-    if (directory != NULL)
-        closedir(directory);
-    return count;
-}
-
-static int64_t number_in(const char *json, const char *member)
-{
-    const char *at = strstr(json, member);
-    ck_assert_msg(at != NULL, "no %s in %s", member, json);
-    return strtoll(at + strlen(member), NULL, 10);
-}
-
-/* ---- The command ---- */
-
-START_TEST(a_deleted_log_is_restored_byte_for_byte_with_its_mode_and_time)
-{
-    struct buf log = {0};
-    struct stat before, after;
-    add_lines(&log, "s-1", 0, 50);
-    ck_assert_int_ge(annal__buf_append(&log, "{\"type\":\"us\0\xff", 13), 0); /* a torn line */
-    CLI(&cli, NULL, "source", "ls");
-    cli_assert_refused(&cli, EXIT_STORAGE, "no store");
-    write_log(&log);
-    ck_assert_int_eq(chmod(log_path(), 0604), 0);
-    import(&log, 1700000000);
-    ck_assert_int_eq(stat(log_path(), &before), 0);
-    DONE(&cli, "source", "ls", "--json");
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"kept\""));
-    ck_assert_int_eq(unlink(log_path()), 0);
-    DONE(&cli, "source", "ls", "--lost", "--json");
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"deleted\""));
-    DONE(&cli, "source", "restore", "s-1");
-    ck_assert_ptr_nonnull(strstr(cli.out, "claude --resume s-1\n"));
-    assert_log_is(log_path(), &log);
-    ck_assert_int_eq(stat(log_path(), &after), 0);
-    ck_assert_uint_eq(after.st_mode, before.st_mode);
-    ck_assert_int_eq(after.st_mtim.tv_sec, 1700000000);
-    ck_assert_int_eq(after.st_mtim.tv_nsec, 123456789);
-    DONE(&cli, "import", "claude-code", log_path(), "--recheck"); /* it is the same generation */
-    DONE(&cli, "source", "generations", "s-1", "--json");
-    ck_assert_ptr_null(strchr(strchr(cli.out, '\n') + 1, '\n'));
-    annal__buf_done(&log);
-}
-END_TEST
-
-START_TEST(a_log_that_was_rewritten_begins_a_generation_that_shares_unchanged_lines)
-{
-    struct buf first = {0}, second = {0}, third = {0}, grown = {0};
-    const struct buf *const all[] = {&first, &second, &grown};
-    char to[600];
-    add_lines(&first, "s-1", 0, 300);
-    add_lines(&second, "s-1", 0, 100); /* a part was cut out, and a line was changed */
-    add_line(&second, "s-1", 9999);
-    add_lines(&second, "s-1", 150, 300);
-    add_lines(&third, "s-1", 0, 50); /* cut short */
-    add_lines(&grown, "s-1", 0, 51); /* and grown again */
-    import(&first, 1700000000);
-    import(&second, 1700000001);
-    import(&third, 1700000002);
-    import(&grown, 1700000003);
-    DONE(&cli, "source", "generations", "s-1", "--json");
-    const char *row = cli.out;
-    for (int i = 0; i < 3; i++, row = strchr(row, '\n') + 1) {
-        ck_assert_int_eq(number_in(row, "\"generation\":"), i + 1);
-        ck_assert_int_eq(number_in(row, "\"bytes\":"), (int64_t)all[i]->len);
-        if (i > 0) /* a record for what is the same, and the new line */
-            ck_assert_int_lt(number_in(row, "\"stored_bytes\":"), 2000);
-    }
-    ck_assert_str_eq(row, "");
-    snprintf(to, sizeof to, "%s/to", cli.dir.path);
-    for (int i = 0; i < 3; i++) {
-        const char number[] = {(char)('1' + i), '\0'};
-        DONE(&cli, "source", "restore", "s-1", "--generation", number, "--to", to, "--force");
-        assert_log_is(to, all[i]);
-    }
-    DONE(&cli, "source", "restore", "s-1", "--to", to, "--force");
-    assert_log_is(to, &grown);
-    ck_assert_ptr_nonnull(strstr(cli.out, "generation 1 has more bytes: --generation 1 restores"));
-    CLI(&cli, NULL, "source", "restore", "s-1", "--generation", "4", "--to", to);
-    cli_assert_refused(&cli, EXIT_REFUSED, "no such copy");
-    annal__buf_done(&first);
-    annal__buf_done(&second);
-    annal__buf_done(&third);
-    annal__buf_done(&grown);
-}
-END_TEST
-
-START_TEST(restore_replaces_no_other_file_without_force)
-{
-    struct buf log = {0}, other = {0};
-    char to[600];
-    add_lines(&log, "s-1", 0, 5);
-    add_lines(&other, "s-1", 7, 9);
-    import(&log, 1700000000);
-    DONE(&cli, "source", "restore", "s-1"); /* it is the same */
-    write_log(&other);
-    CLI(&cli, NULL, "source", "restore", "s-1");
-    cli_assert_refused(&cli, EXIT_REFUSED, "was written later than the copy");
-    assert_log_is(log_path(), &other);
-    snprintf(to, sizeof to, "%s/new/directory/to", cli.dir.path);
-    DONE(&cli, "source", "restore", "s-1", "--to", to);
-    assert_log_is(to, &log);
-    DONE(&cli, "source", "restore", "s-1", "--force");
-    assert_log_is(log_path(), &log);
-    ck_assert_int_eq(unlink(log_path()), 0);
-    ck_assert_int_eq(symlink(to, log_path()), 0);
-    CLI(&cli, NULL, "source", "restore", "s-1");
-    cli_assert_refused(&cli, EXIT_REFUSED, "is not a regular file");
-    CLI(&cli, NULL, "source", "restore", "s-2");
-    cli_assert_refused(&cli, EXIT_REFUSED, "s-2");
-    annal__buf_done(&log);
-    annal__buf_done(&other);
-}
-END_TEST
-
-START_TEST(delete_removes_the_copies_of_every_log_with_events_of_the_session)
-{
-    struct buf log = {0};
-    add_lines(&log, "s-1", 0, 5);
-    add_lines(&log, "s-2", 5, 9);
-    import(&log, 1700000000);
-    DONE(&cli, "source", "restore", "s-2", "--force");
-    assert_log_is(log_path(), &log);
-    add_lines(&log, "s-1", 9, 12);
-    log.ptr[23] ^= 1; /* of the id of the first line */
-    import(&log, 1700000001);
-    ck_assert_int_eq(count_copies(), 3);
-    DONE(&cli, "delete", "s-2");
-    ck_assert_int_eq(count_copies(), 0);
-    /* the log has lines of a deleted session: it is not copied */
-    CLI(&cli, NULL, "import", "claude-code", log_path(), "--recheck");
-    ck_assert_int_eq(count_copies(), 0);
-    DONE(&cli, "import", "claude-code", log_path(), "--again", "--no-copies");
-    ck_assert_int_eq(count_copies(), 0);
-    DONE(&cli, "import", "claude-code", log_path(), "--again");
-    ck_assert_int_eq(count_copies(), 2);
-    DONE(&cli, "delete", "s-1");
-    DONE(&cli, "delete", "s-2");
-    ck_assert_int_eq(count_copies(), 0);
-    annal__buf_done(&log);
-}
-END_TEST
-
-START_TEST(a_list_of_copies_shows_the_first_session_and_the_number_of_the_others)
-{
-    struct buf log = {0};
-    add_lines(&log, "s-1", 0, 2);
-    import(&log, 1700000000);
-    DONE(&cli, "source", "ls");
-    ck_assert_msg(strstr(cli.out, " s-1\n") != NULL, "%s", cli.out);
-    add_lines(&log, "s-2", 5, 9);
-    add_lines(&log, "s-3", 10, 12);
-    import(&log, 1700000001);
-    DONE(&cli, "source", "ls");
-    ck_assert_msg(strstr(cli.out, " s-1 +2\n") != NULL, "%s", cli.out);
-    DONE(&cli, "source", "ls", "--json");
-    ck_assert_msg(strstr(cli.out, "\"sessions\":[\"s-1\",\"s-2\",\"s-3\"]") != NULL, "%s", cli.out);
-    annal__buf_done(&log);
-}
-END_TEST
-
-/* ---- Following ---- */
-
-static pid_t start_follow(int *input, int *output)
-{
-    return cli_start(
-        &cli, (const char *[]){"import", "claude-code", log_path(), "--follow", "--json", NULL},
-        input, output);
-}
-
-static void end_follow(pid_t follow, int signal, int input, int output)
-{
-    ck_assert_int_eq(kill(follow, signal), 0);
-    ck_assert_int_eq(waitpid(follow, NULL, 0), follow);
-    close(input);
-    close(output);
-}
-
-/* Wait until the newest generation has this size; the test's own limit ends it. */
-static void wait_for_copy(size_t bytes)
-{
-    char wanted[40];
-    const struct timespec pause = {.tv_nsec = 20000000};
-    snprintf(wanted, sizeof wanted, "\"bytes\":%zu,", bytes);
-    do {
-        nanosleep(&pause, NULL);
-        CLI(&cli, NULL, "source", "ls", "--json");
-    } while (strstr(cli.out, wanted) == NULL);
-}
-
-START_TEST(a_log_is_copied_while_it_is_followed_also_by_a_process_that_is_killed)
-{
-    enum { STATES = 6 };
-    struct buf log[STATES] = {{0}};
-    char to[600];
-    int input, output;
-    snprintf(to, sizeof to, "%s/to", cli.dir.path);
-    for (int i = 0; i < STATES; i++) { /* each without the first lines of the last */
-        add_lines(&log[i], "s-1", 10 * i, 60 + 9 * i);
-        write_log(&log[i]);
-        pid_t follow = start_follow(&input, &output);
-        wait_for_copy(log[i].len);
-        if (i % 2 == 0 && ++i < STATES) { /* rewritten while it is followed */
-            add_lines(&log[i], "s-1", 10 * i, 60 + 9 * i);
-            write_log(&log[i]);
-            wait_for_copy(log[i].len);
-        }
-        end_follow(follow, SIGKILL, input, output);
-    }
-    for (int i = 0; i < STATES; i++) {
-        const char number[] = {(char)('1' + i), '\0'};
-        DONE(&cli, "source", "restore", "s-1", "--generation", number, "--to", to, "--force");
-        assert_log_is(to, &log[i]);
-        annal__buf_done(&log[i]);
-    }
-}
-END_TEST
-
-START_TEST(a_follow_does_not_copy_a_log_with_lines_of_a_session_deleted_in_the_meantime)
-{
-    struct buf log = {0};
-    int input, output;
-    const struct timespec pause = {.tv_nsec = 20000000};
-    add_lines(&log, "s-1", 0, 5);
-    add_lines(&log, "s-2", 5, 9);
-    write_log(&log);
-    pid_t follow = start_follow(&input, &output);
-    wait_for_copy(log.len);
-    DONE(&cli, "delete", "--yes", "s-2");
-    ck_assert_int_eq(count_copies(), 0);
-    add_lines(&log, "s-2", 9, 12);
-    add_lines(&log, "s-1", 12, 15);
-    write_log(&log);
-    do { /* the lines of the other session are imported */
-        nanosleep(&pause, NULL);
-        CLI(&cli, NULL, "cat", "s-1");
-    } while (strstr(cli.out, "number 14, ") == NULL);
-    end_follow(follow, SIGINT, input, output);
-    ck_assert_int_eq(count_copies(), 0);
-    CLI(&cli, NULL, "cat", "s-2");
-    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    annal__buf_done(&log);
-}
-END_TEST
 
 /* ---- Damage and death ---- */
 
@@ -447,70 +194,6 @@ START_TEST(a_flipped_bit_in_a_copy_is_found_and_never_restored)
 }
 END_TEST
 
-START_TEST(verify_names_a_damaged_copy)
-{
-    struct buf log = {0};
-    struct names names;
-    char path[900];
-    size_t len;
-    add_lines(&log, "s-1", 0, 5);
-    import(&log, 1700000000);
-    DONE(&cli, "verify");
-    ck_assert_ptr_nonnull(strstr(cli.out, "copies of logs: 1, checked"));
-    annal_store *store = open_store();
-    list_names(store, &names);
-    annal_store_close(store, NULL);
-    snprintf(path, sizeof path, "%s/sources/%s", cli.store, names.all[0]);
-    char *bytes = file_read(path, &len);
-    bytes[len / 2] ^= 1;
-    write_bytes(path, bytes, len);
-    CLI(&cli, NULL, "verify");
-    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_ptr_nonnull(strstr(cli.out, names.all[0]));
-    ck_assert_ptr_nonnull(strstr(cli.out, "1 finding"));
-    CLI(&cli, NULL, "verify", "s-1", "--json");
-    ck_assert_ptr_nonnull(strstr(cli.out, "{\"source\":\""));
-    ck_assert_int_eq(unlink(log_path()), 0);
-    CLI(&cli, NULL, "source", "restore", "s-1");
-    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert_int_ne(access(log_path(), F_OK), 0);
-    /* without the damaged file, the next import copies the log again */
-    ck_assert_int_eq(unlink(path), 0);
-    import(&log, 1700000000);
-    DONE(&cli, "verify");
-    DONE(&cli, "source", "restore", "s-1", "--force");
-    assert_log_is(log_path(), &log);
-    free(bytes);
-    annal__buf_done(&log);
-}
-END_TEST
-
-START_TEST(a_backup_contains_the_copies_with_all_generations)
-{
-    struct buf first = {0}, second = {0};
-    const char *backup = strdup(tmpdir_path(&cli.dir, "backup"));
-    const char *restored = strdup(tmpdir_path(&cli.dir, "restored"));
-    add_lines(&first, "s-1", 0, 90);
-    add_lines(&second, "s-1", 0, 50);
-    add_lines(&second, "s-2", 90, 95);
-    import(&first, 1700000000);
-    import(&second, 1700000001);
-    DONE(&cli, "backup", backup);
-    DONE(&cli, "backup", "--check", backup);
-    DONE(&cli, "restore", backup, "--store", restored);
-    DONE(&cli, "verify", "--store", restored);
-    ck_assert_ptr_nonnull(strstr(cli.out, "copies of logs: 2, checked"));
-    DONE(&cli, "source", "restore", "s-2", "--store", restored, "--force");
-    assert_log_is(log_path(), &second);
-    DONE(&cli, "source", "restore", "s-1", "--generation", "1", "--store", restored, "--force");
-    assert_log_is(log_path(), &first);
-    free((void *)(uintptr_t)backup);
-    free((void *)(uintptr_t)restored);
-    annal__buf_done(&first);
-    annal__buf_done(&second);
-}
-END_TEST
-
 /* The log after a number of steps: it grows, and is rewritten each fifth time. */
 static void make_step(struct buf *log, int step)
 {
@@ -589,21 +272,119 @@ START_TEST(a_process_that_is_killed_while_it_copies_loses_no_generation)
 }
 END_TEST
 
+/* ---- Texts from outside ---- */
+
+#define TEXT_HEAD(table, other)                                                                    \
+    "{\"annal_rows\":1,\"encoding\":\"UTF-8\",\"user_version\":0,\"application_id\":0,\"tables\":" \
+    "[\"" table "\"],\"others\":[" other "]}\n"
+#define T           "CREATE TABLE t (a)"
+#define ROW(values) "\"t\",\"1\"\t\"" values "\"\n"
+
+static const struct {
+    const char *text;
+    bool good;
+} texts[] = {
+    {TEXT_HEAD(T, "") ROW("1,'x'"), true},
+    {TEXT_HEAD(T, "\"CREATE INDEX i ON t (lower(a))\"") ROW("1,'x'"), true},
+    {TEXT_HEAD(T, "") ROW("1,'x'") ROW("1,CAST(X'00' AS TEXT)"), true},
+    {"", false},
+    {"{}\n", false},
+    {"{\"annal_rows\":2}\n", false},
+    {"{\"annal_rows\":1,\"encoding\":\"UTF-8\",\"tables\":[],\"others\":[]}\n", false},
+    {TEXT_HEAD(T, "") "\"t\",\"1\"\t\"1,'x'\"", false}, /* without its end */
+    {TEXT_HEAD(T, "") ROW("1"), false},
+    {TEXT_HEAD(T, "") ROW("1,2,3"), false},
+    {TEXT_HEAD(T, "") "\"u\",\"1\"\t\"1,2\"\n", false},
+    {TEXT_HEAD(T, "") "1\t\"1,2\"\n", false},
+    {TEXT_HEAD(T, "") "\"sqlite_schema\",\"1\"\t\"1,1,1,1,1,1\"\n", false},
+    {TEXT_HEAD(T, "") ROW("1,2); DROP TABLE t; --"), false},
+    {TEXT_HEAD(T, "") ROW("1,(SELECT 1)"), false},
+    {TEXT_HEAD("CREATE TABLE t AS SELECT 1 AS a", ""), false},
+    {TEXT_HEAD(T, "") ROW("1,load_extension('x')"), false},
+    {TEXT_HEAD(T, "") ROW("1,readfile('/etc/passwd')"), false},
+    {TEXT_HEAD("ATTACH '/tmp/annal-never' AS x", ""), false},
+    {TEXT_HEAD("CREATE TABLE t AS WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a FROM r) "
+               "SELECT a FROM r",
+               ""),
+     false},
+    {TEXT_HEAD("CREATE TABLE t (a); CREATE TABLE u (a)", ""), false},
+    {TEXT_HEAD("CREATE TEMP TABLE t (a)", ""), false},
+    {TEXT_HEAD("CREATE VIRTUAL TABLE t USING dbstat", ""), false},
+    {TEXT_HEAD("PRAGMA writable_schema = 1", ""), false},
+    {TEXT_HEAD(T, "\"DROP TABLE t\""), false},
+    {TEXT_HEAD(T, "1"), false},
+};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+static FILE *text_file(const char *text)
+{
+    FILE *file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    rewind(file);
+    return file;
+}
+
+START_TEST(a_text_that_does_more_than_create_and_fill_tables_is_refused)
+{
+    annal_error err = {0};
+    FILE *file = text_file(texts[_i].text);
+    close(open(tmpdir_path(&cli.dir, "to.db"), O_CREAT | O_WRONLY, 0600));
+    annal_status status = annal__row_text_build(file, tmpdir_path(&cli.dir, "to.db"), &err);
+    ck_assert_msg((status == ANNAL_OK) == texts[_i].good, "%s: %d %s", texts[_i].text, status,
+                  err.message);
+    ck_assert(status == ANNAL_OK || (status == ANNAL_ERR_CORRUPT && err.message[0] != '\0'));
+    ck_assert_int_ne(access("/tmp/annal-never", F_OK), 0);
+    fclose(file);
+}
+END_TEST
+
+#define FILES "{\"annal_files\":1}\n"
+#define A_FILE(name)                                                                               \
+    "\"" name "\"\t{\"mode\":420,\"mtime_ns\":1700000000000000000,\"text\":\"x\"}\n"
+
+static const char *const files_texts[] = {
+    "",
+    "{}\n",
+    FILES A_FILE("../outside"),
+    FILES A_FILE("/tmp/annal-never"),
+    FILES A_FILE("a/../../outside"),
+    FILES A_FILE(""),
+    FILES A_FILE("a\\u0000b"),
+    FILES A_FILE("link/outside"),
+    FILES "\"a\"\t{\"mode\":420,\"text\":\"x\"}\n",
+    FILES "\"a\"\t{\"mode\":420,\"mtime_ns\":1,\"base64\":\"*\"}\n",
+    FILES "\"a\"\n",
+    FILES "a\t{}\n",
+};
+enum { FILES_TEXTS = sizeof files_texts / sizeof *files_texts };
+
+START_TEST(files_are_written_only_below_their_directory)
+{
+    annal_error err = {0};
+    char root[600], path[700];
+    uint64_t count = 0;
+    FILE *file = text_file(files_texts[_i]);
+    snprintf(root, sizeof root, "%s/root", cli.dir.path);
+    ck_assert_int_eq(mkdir(root, 0700), 0);
+    snprintf(path, sizeof path, "%s/link", root);
+    ck_assert_int_eq(symlink(cli.dir.path, path), 0);
+    ck_assert_int_lt(copies_files_restore(file, root, true, &count, &err), 0);
+    ck_assert_int_ne(err.message[0], '\0');
+    snprintf(path, sizeof path, "%s/outside", cli.dir.path);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_ne(access("/tmp/annal-never", F_OK), 0);
+    fclose(file);
+}
+END_TEST
+
 Suite *suite_source(void)
 {
     Suite *suite = suite_create("source");
     TCase *tc = suite_case(suite, "source", cli_setup, cli_teardown);
-    tcase_add_test(tc, a_deleted_log_is_restored_byte_for_byte_with_its_mode_and_time);
-    tcase_add_test(tc, a_log_that_was_rewritten_begins_a_generation_that_shares_unchanged_lines);
-    tcase_add_test(tc, restore_replaces_no_other_file_without_force);
-    tcase_add_test(tc, delete_removes_the_copies_of_every_log_with_events_of_the_session);
-    tcase_add_test(tc, a_list_of_copies_shows_the_first_session_and_the_number_of_the_others);
-    tcase_add_test(tc, a_log_is_copied_while_it_is_followed_also_by_a_process_that_is_killed);
-    tcase_add_test(tc,
-                   a_follow_does_not_copy_a_log_with_lines_of_a_session_deleted_in_the_meantime);
     tcase_add_test(tc, a_flipped_bit_in_a_copy_is_found_and_never_restored);
-    tcase_add_test(tc, verify_names_a_damaged_copy);
-    tcase_add_test(tc, a_backup_contains_the_copies_with_all_generations);
     tcase_add_test(tc, a_process_that_is_killed_while_it_copies_loses_no_generation);
+    tcase_add_loop_test(tc, a_text_that_does_more_than_create_and_fill_tables_is_refused, 0, TEXTS);
+    tcase_add_loop_test(tc, files_are_written_only_below_their_directory, 0, FILES_TEXTS);
     return suite;
 }
