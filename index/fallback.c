@@ -93,9 +93,7 @@ annal_status annal__fallback_catch_up(annal_index *index, const annal_slice *ses
                                                  out_stamp, &stuck, &why);
         if (!stuck) {
             note_tried(index, status == ANNAL_OK, *out_stamp);
-            if (status < 0 && err != NULL)
-                *err = why;
-            return status;
+            return annal__error_pass(err, status, &why);
         }
     }
     annal_status status = annal__fallback_begin(index, &why, err);
@@ -134,7 +132,5 @@ annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_
             status =
                 annal__derived_borrow(&used->derived, index->derived.wait_ms, out_db, &stamp, &why);
     }
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }

@@ -314,11 +314,8 @@ static int work_on(void *arg, struct derived *derived, const char *name, annal_e
         sqlite3_busy_timeout(derived->db, 0);
         annal__derived_release(derived);
     }
-    if (status == ANNAL_ERR_NOMEM) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__error_pass(err, status, &why);
     what.bytes_after = all_bytes(derived->path);
     what.done = status >= 0;
     what.error = status >= 0 ? NULL : &why;

@@ -306,9 +306,7 @@ static annal_status write_released(struct commit *commit, annal_error *err)
     annal_status status = log_group(commit, log->block, 0, &nothing, &nothing, released, &why);
     if (status < 0)
         note_broken(commit, &why);
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 /* Make the other region of the log free for new groups, with a checkpoint if necessary: it may be

@@ -565,11 +565,8 @@ static annal_status open_and_read(annal__event_buffer *buffer, const annal_store
         close_all(buffer);
         status = open_journal(buffer, store, session, &journal, &why);
     }
-    if (status < 0) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status < 0)
+        return annal__error_pass(err, status, &why);
     read_near(buffer, journal, offset, length);
     return take_near(buffer, store, session, seq, offset, length, out_event)
                ? ANNAL_OK

@@ -74,9 +74,7 @@ static annal_status find_unknown(void *arg, struct session *session, annal_error
     annal_status status = find_late(arg, session, &failure);
     if (status != ANNAL_ERR_UNKNOWN)
         return ANNAL_OK;
-    if (err != NULL)
-        *err = failure;
-    return status;
+    return annal__error_pass(err, status, &failure);
 }
 
 annal_status annal__failure_refuse_unknown(struct session_table *sessions, annal_error *err)

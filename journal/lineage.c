@@ -96,11 +96,8 @@ static annal_status climb(annal_store *store, struct lineage *lineage, const cha
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "session '%s' is a fork of session '%s', which cannot be read: %.300s",
                            session, part.session, why.message);
-    if (status < 0) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status < 0)
+        return annal__error_pass(err, status, &why);
     annal__scan_done(&scan);
     if (part.origin.seq >= part.to_seq) /* a part of a history must not be empty (rule 2) */
         return annal__fail(err, ANNAL_ERR_CORRUPT,

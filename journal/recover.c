@@ -639,9 +639,7 @@ static annal_status cut_loose_tail(struct redo *redo, struct target *target, ann
         stop_target(redo, target, failure.message, target->loose_offset);
         return ANNAL_OK;
     }
-    if (status < 0 && err != NULL)
-        *err = failure;
-    return status;
+    return annal__error_pass(err, status, &failure);
 }
 
 static annal_status cut_loose_tails(struct redo *redo, annal_error *err)

@@ -251,9 +251,7 @@ static annal_status open_history(struct repair *repair, annal_error *err)
         return annal_cursor_open_at(repair->store, repair->session, 1, 0, 0, &repair->cursor, err);
     if (status == ANNAL_OK)
         return annal_cursor_open(repair->store, repair->session, 0, &repair->cursor, err);
-    if (err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 annal_status annal_session_repair(annal_store *store, annal_slice session, annal_slice to,

@@ -161,9 +161,7 @@ annal_status annal__replace_put_tombstone(struct change *change, annal_error *er
                 ANNAL_OK &&
             !change->is_logged)
             return ANNAL_OK;
-        if (status < 0 && err != NULL)
-            *err = failure;
-        return status;
+        return annal__error_pass(err, status, &failure);
     }
     /* The header is damaged, or belongs to another session: write a tombstone for every journal of
      * this session that a log names. */

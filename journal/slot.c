@@ -638,9 +638,7 @@ static annal_status make_first_log(annal_store *store, struct log *out_log, anna
     status = annal__slot_make_log(&store->context, LOG_REGION_LEAST, out_log, &why);
 
 done:
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *err)

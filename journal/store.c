@@ -234,9 +234,7 @@ static annal_status find_or_make(annal_store *store, const annal_store_options *
     if (!options->read_only &&
         (status == ANNAL_OK || (options->create && status == ANNAL_ERR_NOTFOUND)))
         return annal__layout_make(store, err);
-    if (status < 0 && err != NULL)
-        *err = missing;
-    return status;
+    return annal__error_pass(err, status, &missing);
 }
 
 annal_status annal__store_open(const char *path, const annal_store_options *options,

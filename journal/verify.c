@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/verify.h"
 
+#include "journal/base/error.h"
 #include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/cursor.h"
@@ -108,9 +109,7 @@ static annal_status check_lineage(struct verification *verification, annal_store
         find(verification, 0, 0, 0, why.message);
         return ANNAL_OK;
     }
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 annal_status annal_session_verify(annal_store *store, annal_slice session, annal_finding_fn fn,

@@ -43,11 +43,8 @@ annal_status annal__delete_session(annal_index *index, annal_slice session, anna
                                     .info = status < 0 ? NULL : &info,
                                     .error = status < 0 ? &why : NULL};
     fn(arg, &note);
-    if (status < 0) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status < 0)
+        return annal__error_pass(err, status, &why);
     if (annal_snapshot_drop(index, session, &why) < 0)
         tell(ANNAL_DELETE_SNAPSHOTS, session, &why, fn, arg);
     if (annal__artifact_drop(store, session, &why) < 0)

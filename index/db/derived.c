@@ -126,9 +126,7 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
         *out_whose = FOREIGN;
     else if (status < 0) {
         close_writer(derived);
-        if (err != NULL)
-            *err = why;
-        return status;
+        return annal__error_pass(err, status, &why);
     }
     if (*out_whose == OURS || *out_whose == EMPTY)
         return ANNAL_OK;
@@ -377,11 +375,8 @@ annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, 
         bool again = status == ANNAL_ERR_BUSY ||
                      (annal__error_is_io(status) && attempt < DERIVED_IO_ATTEMPTS &&
                       !annal__derived_is_hopeless(&why));
-        if (!again || gives_up(derived, deadline_us)) {
-            if (status < 0 && err != NULL)
-                *err = why;
-            return status;
-        }
+        if (!again || gives_up(derived, deadline_us))
+            return annal__error_pass(err, status, &why);
         annal__store_wait_begin(derived->store);
         annal__deadline_pause(attempt);
         annal__store_wait_end(derived->store);

@@ -287,9 +287,7 @@ annal_status annal__derived_prove(struct derived *derived, bool all, annal_error
         *out_damage = why;
         return ANNAL_DAMAGE;
     }
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 /* Return whether the schema has not changed since it was compared for this kept connection

@@ -51,9 +51,7 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
         return add_part(reading, &(annal_lineage_part){.session = reading->session,
                                                        .from_seq = 1,
                                                        .to_seq = UINT64_MAX});
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 static int compare_slices(const void *a, const void *b)

@@ -419,7 +419,5 @@ annal_status annal__indexer_run(struct follower *follower, const annal_slice *se
     if (status == ANNAL_ERR_CONFLICT || (status == ANNAL_ERR_BUSY && why.status != ANNAL_ERR_BUSY))
         status = annal__fail(&why, ANNAL_ERR_BUSY,
                              "the index was deleted repeatedly while it was being built");
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }

@@ -305,9 +305,7 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
     bool is_new = call->decision != NULL && (call->decision->overtaken || call->decision->ids_made);
     if ((status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_CONFLICT) && !is_new)
         return annal__guard_find_copy(call, &why, out_seq, err);
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 /*

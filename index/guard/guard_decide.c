@@ -111,9 +111,7 @@ static annal_status find_end(const annal_index *index, annal_slice session, anna
         *out = (annal_session_info){0};
         snprintf(out->session, sizeof out->session, "%.*s", ANNAL_FMT(session));
     } else if (status < 0) {
-        if (err != NULL)
-            *err = why;
-        return status;
+        return annal__error_pass(err, status, &why);
     }
     return ANNAL_OK;
 }

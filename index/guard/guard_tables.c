@@ -320,9 +320,7 @@ static annal_status run_one_lagging(const struct guard_call *call, struct follow
                                 &stamp, &stuck, &why);
     if (status == ANNAL_ERR_BUSY)
         return refuse_lag(call, follower, left, &why, err);
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 /* Apply missing events to all tables of a database that may lack rows. *out_unreadable is set to

@@ -460,9 +460,7 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
                            "rows written by users were not turned into events, because session "
                            "'%.*s' accepts none: %s",
                            ANNAL_FMT(drain->target->session), why.message);
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 static annal_status note_drained(struct drain *drain, annal_error *err)

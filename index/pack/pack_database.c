@@ -166,11 +166,8 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     struct outbox_drained unused;
     annal_error why = {0};
     annal_status status = annal__pack_follower_open(&fill->follower, packs, 1, &why);
-    if (status != ANNAL_ERR_SQL || !fill->slot->pack->writable) {
-        if (status < 0 && err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status != ANNAL_ERR_SQL || !fill->slot->pack->writable)
+        return annal__error_pass(err, status, &why);
     annal__pack_follower_close(&fill->follower);
     annal__say(
         fill->follower.derived->store, ANNAL_LOG_WARNING,
@@ -204,11 +201,8 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
         if (sqlite3_get_autocommit(db) == 0)
             (void)annal__db_exec(db, "ROLLBACK", NULL);
     }
-    if (status < 0 && !is_own_fault(status)) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status < 0 && !is_own_fault(status))
+        return annal__error_pass(err, status, &why);
     if (status < 0 && fill->why.status == 0) {
         annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING, "pack '%s' is skipped: %s",
                    fill->slot->name, why.message);

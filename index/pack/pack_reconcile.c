@@ -185,9 +185,7 @@ static annal_status try_exec(struct reconcile *work, char *sql, annal_error *err
         work->enough = false;
         return ANNAL_OK;
     }
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 static annal_status add_columns(struct reconcile *work, const char *name, const char *old,

@@ -588,11 +588,8 @@ static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, voi
         annal_pack_free(pack);
         pack = NULL;
     }
-    if (status == ANNAL_ERR_NOMEM) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__error_pass(err, status, &why);
     return (annal_status)fn(arg, pack, path, &why);
 }
 

@@ -150,11 +150,8 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
      */
     if (work->why_lags.status != ANNAL_ERR_BUSY)
         work->why_lags = why;
-    if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM)
+        return annal__error_pass(err, status, &why);
     annal__say(work->index->store, ANNAL_LOG_WARNING, "the tables of pack '%s' lag: %s",
                fill->slot->name, why.message);
     return ANNAL_OK;
@@ -446,11 +443,8 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
         why = (annal_error){0};
         if (attempt > 0 || !reading->as_indexed)
             status = catch_up_database(&reading->work, database, session, &why_lags);
-        if (status == ANNAL_ERR_NOMEM) {
-            if (err != NULL)
-                *err = why_lags;
-            return status;
-        }
+        if (status == ANNAL_ERR_NOMEM)
+            return annal__error_pass(err, status, &why_lags);
         status = attach_once(reading, database, &same, &why);
         failed = status < 0 && annal__derived_is_hopeless(&why) ? failed + 1 : 0;
         ended = failed == ATTEMPTS_MAX ||

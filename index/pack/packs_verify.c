@@ -153,9 +153,7 @@ static annal_status compare_table(const struct part *part, const char *table, bo
         *out_same = false;
         return ANNAL_OK;
     }
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 typedef annal_status (*text_fn)(const struct part *part, const char *text, sqlite3_stmt *row);

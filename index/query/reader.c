@@ -9,6 +9,7 @@
 #include "index/sys/databases.h"
 #include "index/sys/findings.h"
 #include "index/sys/snapshot_rows.h"
+#include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "journal/sys/cursor.h"
 #include "journal/sys/say.h"
@@ -201,11 +202,8 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
             catch_up_once(index, sessions, count, &options, open, out_db, out_why, &why);
         bool failed = annal__fallback_helps(index, status);
         if ((status >= 0 && *out_db != NULL) || (status < 0 && !failed) ||
-            attempt > 2 * ATTEMPTS_MAX) {
-            if (status < 0 && err != NULL)
-                *err = why;
-            return status;
-        }
+            attempt > 2 * ATTEMPTS_MAX)
+            return annal__error_pass(err, status, &why);
         if (attempt >= ATTEMPTS_MAX || annal__derived_is_hopeless(&why))
             status = annal__fallback_begin(index, &why, err);
         if (attempt >= ATTEMPTS_MAX && status < 0)

@@ -666,7 +666,5 @@ annal_status annal__search_forget(annal_index *index, annal_slice session, annal
     if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM)
         status = annal__derived_discard(&search->derived,
                                         annal__deadline_after(search->derived.wait_ms), &why);
-    if (status < 0 && err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }

@@ -104,11 +104,8 @@ static annal_status is_stored(annal_store *store, annal_slice session, const cha
         annal_artifact_read(store, session, annal_slice_of(hex), NULL, NULL, out_info, &why);
     if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
         return ANNAL_OK;
-    if (status < 0) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status < 0)
+        return annal__error_pass(err, status, &why);
     int64_t age_us = clock->wall_us(clock->arg) - out_info->stored_us;
     if (age_us < 0 || age_us > REFRESH_US)
         return ANNAL_OK;

@@ -134,6 +134,13 @@ annal_status annal__fail_errno(annal_error *err, const char *format, ...)
     return annal__error_of_errno(os_errno);
 }
 
+annal_status annal__error_pass(annal_error *err, annal_status status, const annal_error *why)
+{
+    if (status < 0 && err != NULL)
+        *err = *why;
+    return status;
+}
+
 void annal__error_context(annal_error *err, const char *format, ...)
 {
     if (err == NULL)

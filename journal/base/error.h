@@ -35,6 +35,10 @@ static inline bool annal__error_is_io(annal_status status)
  * errno. */
 annal_status annal__fail_errno(annal_error *err, const char *format, ...) ANNAL_PRINTF(2, 3);
 
+/* Return status. If it is a failure, copy its error, which was kept apart, to err, which may be
+ * NULL. */
+annal_status annal__error_pass(annal_error *err, annal_status status, const annal_error *why);
+
 /* Put words before the message of an error that another function has filled: what only this caller
  * knows, such as the session. */
 void annal__error_context(annal_error *err, const char *format, ...) ANNAL_PRINTF(2, 3);

@@ -118,9 +118,7 @@ annal_status appender_acknowledge(struct appender *appender, struct buf *answers
     }
     annal__buf_clear(&appender->seqs);
     appender->pending_bytes = 0;
-    if (status < 0 && err != NULL)
-        *err = failure;
-    return status;
+    return annal__error_pass(err, status, &failure);
 }
 
 void appender_done(struct appender *appender)

@@ -535,9 +535,7 @@ static annal_status decide_until(struct decider *decider, struct deciding *decid
     }
     if (status != ANNAL_ERR_CONFLICT)
         return fail_unreachable(decider, session, status, &why, err);
-    if (err != NULL)
-        *err = why;
-    return status;
+    return annal__error_pass(err, status, &why);
 }
 
 static annal_status set_shipment(const struct decider *decider, const char *session,

@@ -4,9 +4,9 @@
  * each session.
  *
  * (1) The old sessions, and what else is deleted with them, are determined once, by one SELECT,
- *     which a dry run uses as well. A session without session.created (_state, teams, projects, …)
- *     is never selected, nor is a session to which messages of a team refer: these are reported to
- *     the caller.
+ *     which a dry run uses as well. A session without session.created (_state, teams, projects,
+ *     …) is never selected, nor is a session to which messages of a team refer: these are
+ *     reported to the caller.
  * (2) session.pruned contains lists of ids, because which rows other sessions still need depends on
  *     the time of the pruning, and the tables of a rebuild must not depend on the order in which
  *     sessions are read. Without orphan_progressions it lists the messages to delete; with it, the
@@ -243,11 +243,8 @@ static annal_status prune_one(struct prune *prune, const char *words[WORDS], ann
         pruned = (annal_pruned){.session = pruned.session, .kept = &why};
         status = ANNAL_OK;
     }
-    if (status < 0) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (status < 0)
+        return annal__error_pass(err, status, &why);
     return (annal_status)fn(arg, &pruned);
 }
 
