@@ -174,7 +174,7 @@ static const struct {
     {"s.events DESC,", ""},
     {"s.total_turns DESC,", ""},
     {"s.total_tokens DESC,", ""},
-    {"c.cost_usd DESC,", SESSION_COSTS},
+    {SESSION_COST_OF("s") " DESC,", ""},
     {"coalesce(m.name, s.title, p.title) IS NULL,"
      " coalesce(m.name, s.title, p.title) COLLATE NOCASE,",
      SESSION_PARENTS SESSION_MARKED},

@@ -27,12 +27,12 @@
 
 static const char *const sorts[] = {"activity", "started", "tokens", "cost",
                                     "events",   "turns",   "title",  NULL};
-enum { SORT_COST = 3, SORT_TITLE = 6 };
+enum { SORT_TITLE = 6 };
 static const char *const keys[] = {
     "iif(s.time_from IS '" SESSION_GUESSED "', '', " SESSION_ACTIVE("s") ")",
     "iif(s.time_from IS '" SESSION_GUESSED "', '', " SESSION_BEGAN("s") ")",
     "coalesce(s.total_tokens, 0)",
-    "coalesce(c.cost_usd, -1.0)",
+    "coalesce(" SESSION_COST_OF("s") ", -1.0)",
     "s.events",
     "s.total_turns",
     "coalesce(s.title, p.title, '\U0010FFFF') COLLATE NOCASE"};
@@ -126,10 +126,10 @@ static const char not_roots[] =
     " AND s.id <> s.parent_session_id AND s.parent_session_id IN (SELECT id FROM sessions)"
     " AND s.id NOT IN (SELECT session_id FROM forks))";
 
-/* SQL of any list. Format arguments: the key by which the list is sorted, the join that it needs,
- * conditions, how keys compare, the order (twice). */
+/* SQL of any list. Format arguments: the key by which the list is sorted, conditions, how keys
+ * compare, the order (twice). */
 static const char chosen[] =
-    ", chosen AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" SESSION_JOINED "%s%s%s%s%s),"
+    ", chosen AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" SESSION_JOINED "%s%s%s%s),"
     " total (total) AS (SELECT count(*) FROM chosen),"
     " page AS MATERIALIZED (SELECT * FROM chosen"
     " WHERE (?13 IS NULL OR (page_key, page_id) %s (?12, ?13))"
@@ -268,8 +268,7 @@ static annal_status put_page(const struct listing *listing, struct buf *sql)
             status = annal__buf_printf(sql, not_roots, own, own);
         return status < 0 ? status : annal__buf_append(sql, ")", 1);
     }
-    return annal__buf_printf(sql, chosen, keys[listing->sort],
-                             listing->sort == SORT_COST ? SESSION_COSTS : "", conditions, root,
+    return annal__buf_printf(sql, chosen, keys[listing->sort], conditions, root,
                              listing->failed ? failed : "",
                              listing->params[PARENT].kind == ANNAL_VALUE_NULL ? "" : of_parent,
                              listing->sort == SORT_TITLE ? ">" : "<", order, order);

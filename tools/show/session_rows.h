@@ -132,12 +132,13 @@ enum {
     " LEFT JOIN forks f ON f.session_id = s.id"                                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
 #define SESSION_JOINED " FROM sessions s" SESSION_PARENTS
-/* The join for the sort key c.cost_usd. It is the cost in usage_by_session, but SQLite would
- * compute all columns of that view, which takes twice as long. The view is in main: a table of
- * session_costs_put() has the same name. */
-#define SESSION_COSTS                                                                              \
-    " LEFT JOIN (SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd"         \
-    " FROM main.usage_costs GROUP BY session_id) c ON c.session_id = s.id"
+/* The sort key of a list sorted by cost: the cost in usage_by_session. For a subquery, SQLite finds
+ * the rates once and reads the usage of each session by its key; for a join, it would copy and
+ * index the costs of all sessions. The view is in main: a table of session_costs_put() has the same
+ * name. */
+#define SESSION_COST_OF(s)                                                                         \
+    "(SELECT round(round(sum(x.cost_microusd), 6)) / 1e6 FROM main.usage_costs AS x"               \
+    " WHERE x.session_id = " s ".id)"
 
 /* Return whether the tables of the pack annotations can be read. */
 bool session_has_marks(annal_index *index);

@@ -391,9 +391,8 @@ CREATE VIEW no_rates AS
 -- The sessions whose log reports its cost in events without tokens: it is the cost of all their
 -- tokens.
 CREATE VIEW usage_totals AS
-    SELECT session_id FROM usage GROUP BY session_id
-    HAVING sum(has_cost) > 0
-       AND sum(has_cost * (coalesce(input_tokens, 0) + coalesce(output_tokens, 0))) = 0;
+    SELECT session_id FROM usage WHERE has_cost GROUP BY session_id
+    HAVING sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) = 0;
 
 -- usage with its cost. If the log did not report it, it is computed from usage_rates. A tier, a
 -- cache or a search without a price leaves the cost unknown: then cost_microusd is NULL.
