@@ -19,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TREE = os.path.join(ROOT, "build", "mutate", "tree")
 KINDS = ("sync", "format", "check", "lock", "status")
 SCRIPTS = {"serve": "annal_command"}  # suites that are not C programs, and what they run
+FILES = {"commands": "commands", "cases": "pack_cases"}  # folders whose files are suites, and how CTest names them
 HANGS_AFTER = 300  # seconds: no suite in the list takes a tenth of it
 
 
@@ -85,8 +86,8 @@ def known_suites():
             if match := re.fullmatch(r"test_([a-z0-9_]+)\.c", name):
                 program = os.path.relpath(folder, os.path.join(ROOT, "tests")).split(os.sep)[0]
                 names.add(f"{program}.{match.group(1)}")
-            elif name.endswith(".test") and os.path.basename(folder) == "commands":
-                names.add(f"commands.{name[:-5]}")
+            elif name.endswith(".test"):
+                names.add(f"{FILES.get(os.path.basename(folder))}.{name[:-5]}")
     return names
 
 
@@ -150,7 +151,7 @@ def copy_tree():
 
 
 def build(suites, jobs):
-    programs = sorted({SCRIPTS.get(suite, f"test_{suite.split('.')[0]}") for suite in suites})
+    programs = sorted({SCRIPTS.get(suite, f"test_{suite.split('.')[0]}").replace("test_pack_cases", "annal_command") for suite in suites})
     return run(["cmake", "--build", "--preset", "dev", "-j", str(jobs), "--target", *programs])
 
 

@@ -63,17 +63,6 @@ static void init_project(const char *keys)
     }
 }
 
-/* Create a run r1 of project p1 that awaits the review of tree T1. */
-static void init_reviewed_run(void)
-{
-    init_project("");
-    ck_append(&p, "run_r1", "run.created", "{\"project_id\":\"p1\",\"task\":\"do it\"}");
-    ck_append(&p, "run_r1", "run.worktree_set",
-              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"squad/r1\"}");
-    ck_append(&p, "run_r1", "run.started", "{}");
-    ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T1\"}");
-}
-
 #define APPROVED "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}"
 /* Model of a run in review. Trees are numbers; 0: no tree. */
 struct reviewed {
@@ -170,25 +159,6 @@ START_TEST(every_edge_of_the_matrix_and_no_other_is_accepted)
 }
 END_TEST
 
-START_TEST(a_run_needs_a_worktree_before_it_starts_and_keeps_its_first_worktree)
-{
-    ck_refused(&p, "run_r1", "run.started", "{}", "there is no such run");
-    ck_append(&p, "run_r1", "run.created", "{}");
-    ck_refused(&p, "run_r1", "run.started", "{}", "must be known before it starts");
-    ck_refused(&p, "run_r1", "run.started", "{\"worktree_path\":\"/w\"}", "must be known before");
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"in_progress\"}", "must be known before");
-    ck_append(&p, "run_r1", "run.worktree_set",
-              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
-    ck_append(&p, "run_r1", "run.worktree_set",
-              "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
-    ck_refused(&p, "run_r1", "run.worktree_set", "{\"worktree_path\":\"/v\"}", "another worktree");
-    packs_reopen(&p);
-    ck_append(&p, "run_r1", "run.started", "{}");
-    ck_packs(&p, "SELECT id, status, worktree_path, worktree_branch FROM runs",
-             "r1|in_progress|/w|b\n");
-}
-END_TEST
-
 /* ---- Backlog ---- */
 
 /* Claim in a process of its own: exit status 0 won, 1 refused, 2 any other outcome. */
@@ -254,77 +224,6 @@ START_TEST(one_of_eight_processes_claims_the_task_and_seven_append_nothing)
     ck_packs(&p, "SELECT count(*) FROM events WHERE type = 'backlog.claimed'", "1\n");
     ck_refused(&p, "proj_p1", "backlog.claimed", "{\"task_id\":\"t1\",\"run\":{\"id\":\"late\"}}",
                "another run has claimed it");
-}
-END_TEST
-
-/* ---- Revisions ---- */
-
-START_TEST(a_revision_is_never_changed_deleted_or_replaced)
-{
-    static const char *const wrong[] = {
-        "UPDATE run_revisions SET raw_comment = 'x';", "DELETE FROM run_revisions;",
-        ("INSERT OR REPLACE INTO run_revisions SELECT run_id, revision_number, 'eve', 'x', 'x', "
-         "NULL, created_at FROM run_revisions;"),
-        "UPDATE OR REPLACE run_revisions SET revision_number = 1;"};
-    init_reviewed_run();
-    ck_append(&p, "run_r1", "revision.recorded",
-              "{\"raw_comment\":\"one\",\"reviewer_user\":\"b\"}");
-    ck_append(&p, "run_r1", "revision.recorded", "{\"raw_comment\":\"two\"}");
-    ck_refused(&p, "run_r1", "revision.recorded", "{\"raw_comment\":\"two\",\"revision_number\":2}",
-               "append-only");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char *said = packs_shell(&p, "agentweaver.db", wrong[i]);
-        ck_assert_msg(strstr(said, "run_revisions is append-only") != NULL, "%s", said);
-        free(said);
-    }
-    ck_packs(&p, "SELECT revision_number, raw_comment, previous_tree_hash FROM run_revisions",
-             "1|one|T1\n2|two|T1\n");
-    packs_ck_rebuild(&p, "agentweaver.db", 4);
-}
-END_TEST
-
-/* ---- Leases ---- */
-
-START_TEST(one_worker_owns_a_run_and_events_of_an_earlier_owner_are_refused)
-{
-    init_reviewed_run();
-    ck_append(&p, "run_r1", "run.approved", APPROVED);
-    ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w1\",\"lease_ms\":1}");
-    ck_packs(&p, "SELECT owner_id, fencing_token, attempt FROM run_leases", "w1|1|1\n");
-    usleep(3000);
-    ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w2\"}");
-    ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}",
-               "another worker holds the lease");
-    ck_refused(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w1\",\"fencing_token\":1}",
-               "this owner does not hold the lease");
-    ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":1}",
-               "another worker holds the run");
-    ck_append(&p, "run_r1", "lease.renewed", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
-    ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"fencing_token\":2}");
-    ck_append(&p, "run_r1", "lease.released", "{\"owner_id\":\"w2\",\"fencing_token\":2}");
-    /* The former owner of token 2 differs from the new owner. */
-    ck_refused(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\",\"fencing_token\":2}",
-               "another worker holds the lease");
-    ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}");
-    ck_packs(&p, "SELECT lease_owner, fencing_token, attempt FROM runs", "w3|3|3\n");
-    packs_ck_rebuild(&p, "agentweaver.db", 5);
-}
-END_TEST
-
-START_TEST(rebuilt_or_reopened_tables_count_nothing_twice)
-{
-    PACKS_ENABLE(&p, "memory");
-    init_reviewed_run();
-    ck_append(&p, "run_r1", "agent.turn.usage", "{\"modelId\":\"m\",\"inputTokens\":5}");
-    for (int i = 0; i < 3; i++) {
-        char *gone;
-        ck_packs(&p, "SELECT project_id, records, total_tokens FROM token_usage_by_project",
-                 "p1|1|5\n");
-        packs_reopen(&p);
-        gone = packs_shell(&p, "agentweaver.db", "DELETE FROM token_usage_records WHERE 0;");
-        free(gone);
-    }
-    packs_ck_rebuild(&p, "agentweaver.db", 6);
 }
 END_TEST
 
@@ -502,11 +401,7 @@ Suite *suite_agentweaver(void)
     TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
     tcase_add_test(stores, no_sequence_of_events_merges_a_tree_that_was_not_approved);
     tcase_add_test(stores, every_edge_of_the_matrix_and_no_other_is_accepted);
-    tcase_add_test(stores, a_run_needs_a_worktree_before_it_starts_and_keeps_its_first_worktree);
     tcase_add_test(stores, one_of_eight_processes_claims_the_task_and_seven_append_nothing);
-    tcase_add_test(stores, a_revision_is_never_changed_deleted_or_replaced);
-    tcase_add_test(stores, one_worker_owns_a_run_and_events_of_an_earlier_owner_are_refused);
-    tcase_add_test(stores, rebuilt_or_reopened_tables_count_nothing_twice);
     tcase_add_test(stores, tables_equal_a_rebuild_after_random_events_through_the_guards);
     tcase_add_test(stores, tables_equal_a_rebuild_after_random_events_past_the_guards);
     return suite;

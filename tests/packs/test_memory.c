@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/sys/delete.h"
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -22,115 +21,6 @@ static void setup(void)
 }
 
 /* ---- In a store, with guards ---- */
-
-#define PROPOSE(type, slug)                                                                        \
-    "{\"agent_name\":\"ada\",\"type\":\"" type "\",\"title\":\"T\",\"content\":\"c\","             \
-    "\"requested_slug\":\"" slug "\"}"
-
-START_TEST(a_proposal_is_merged_or_rejected_only_once)
-{
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "a"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "b"));
-    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"by\":\"bob\"}");
-    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}",
-               "merged or rejected already");
-    ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i2\",\"reason\":\"no\"}");
-    ck_refused(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i2\"}",
-               "merged or rejected already");
-    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i2\"}",
-               "merged or rejected already");
-    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i9\"}",
-               "there is no such proposal");
-    ck_packs(&p, "SELECT id, status, decision_id, merged_at IS NULL, reason FROM decision_inbox",
-             "i1|merged|d1|0|\ni2|rejected||1|no\n");
-    ck_packs(&p, "SELECT id, title, status, inbox_entry_id FROM decisions", "d1|T|active|i1\n");
-    packs_ck_rebuild(&p, "memory.db", 1);
-}
-END_TEST
-
-START_TEST(only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending)
-{
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "a"));
-    ck_refused(&p, "proj_p1", "decision.proposal_updated",
-               "{\"entry_id\":\"i1\",\"agent_name\":\"eve\",\"title\":\"E\"}",
-               "only the agent that made");
-    ck_append(&p, "proj_p1", "decision.proposal_updated",
-              "{\"entry_id\":\"i1\",\"agent_name\":\"ada\",\"title\":\"U\"}");
-    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
-    ck_refused(&p, "proj_p1", "decision.proposal_updated",
-               "{\"entry_id\":\"i1\",\"agent_name\":\"ada\",\"title\":\"V\"}",
-               "merged or rejected already");
-    ck_packs(&p, "SELECT title FROM decisions", "U\n");
-}
-END_TEST
-
-#define PROPOSE_BY(agent, title, slug)                                                             \
-    "{\"agent_name\":\"" agent "\",\"type\":\"scope\",\"title\":\"" title                          \
-    "\",\"content\":\"c\",\"requested_slug\":\"" slug "\"}"
-
-START_TEST(an_agent_and_a_slug_share_a_single_pending_proposal)
-{
-    static const char rows[] = "SELECT id, agent_name, slug, title, rationale, status, seq FROM "
-                               "decision_inbox ORDER BY id";
-    ck_append(&p, "proj_p1", "decision.proposed",
-              "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
-              "\"rationale\":\"r\",\"requested_slug\":\"s\"}");
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "U", "s"));
-    ck_packs(&p, rows, "i1|ada|s|U||pending|1\n");
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("Bob B.", "T", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("bob-b", "T", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("(bob) b", "T", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("\u00e9", "T", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("bob-b", "V", "s--bob-b--2"));
-    ck_refused(&p, "proj_p1", "decision.proposed",
-               "{\"agent_name\":\"eve\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
-               "\"slug\":\"s\"}",
-               "a slug that no other proposal of the project has");
-    ck_refused(&p, "proj_p1", "decision.proposed",
-               "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
-               "\"slug\":\"s\",\"entry_id\":\"i9\"}",
-               "a slug that no other proposal of the project has");
-    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
-    ck_refused(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "W", "s"),
-               "the agent's proposal with this slug is merged or rejected already");
-    ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i2\"}");
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("Bob B.", "X", "s"));
-    ck_packs(&p, rows,
-             "i1|ada|s|U||merged|1\ni2|Bob B.|s--bob-b|T||rejected|3\n"
-             "i3|bob-b|s--bob-b--2|V||pending|4\ni4|(bob) b|s--bob-b--3|T||pending|5\n"
-             "i5|\u00e9|s--agent|T||pending|6\ni6|Bob B.|s--bob-b--4|X||pending|10\n");
-    packs_ck_rebuild(&p, "memory.db", 7);
-}
-END_TEST
-
-START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_it_requested)
-{
-    static const char rows[] = "SELECT id, agent_name, slug, title, status FROM decision_inbox "
-                               "ORDER BY id";
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("bob", "T", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "T", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "U", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "V", "s--ada"));
-    ck_append(&p, "proj_p1", "decision.proposed", /* its title gives the slug */
-              "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"S\",\"content\":\"c\"}");
-    ck_packs(&p, rows, "i1|bob|s|T|pending\ni2|ada|s--ada|S|pending\n");
-    ck_append(&p, "proj_p1", "decision.proposed", /* its title gives another slug */
-              "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"q\",\"content\":\"c\","
-              "\"slug\":\"x\"}");
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "T", "q"));
-    ck_refused(&p, "proj_p1", "decision.proposed",
-               "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
-               "\"slug\":\"s\"}",
-               "a slug that no other proposal of the project has");
-    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i2\"}");
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "W", "s"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "X", "s"));
-    ck_packs(&p, rows,
-             "i1|bob|s|T|pending\ni2|ada|s--ada|S|merged\ni3|ada|x|q|pending\n"
-             "i4|ada|q|T|pending\ni5|ada|s--ada--2|X|pending\n");
-    packs_ck_rebuild(&p, "memory.db", 11);
-}
-END_TEST
 
 /* Propose in a process of its own. */
 static int propose(const char *path, int gate, const char *data)
@@ -253,28 +143,6 @@ START_TEST(a_kill_leaves_both_a_promotion_and_its_decision_or_neither)
 }
 END_TEST
 
-START_TEST(the_coordinator_merges_boundaries_and_the_scribe_routine_proposals)
-{
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("architectural", "a"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("learning", "b"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "c"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("pattern", "d"));
-    ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("process", "e"));
-    ck_refused(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"by\":\"scribe\"}",
-               "the scribe may merge only");
-    ck_append(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"coordinator\"}");
-    ck_refused(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"coordinator\"}",
-               "no pending proposal");
-    ck_append(&p, "proj_p1", "decision.batch_promoted", "{\"by\":\"scribe\"}");
-    ck_packs(&p, "SELECT slug, status, merged_by, decision_id FROM decision_inbox ORDER BY slug",
-             "a|merged|coordinator|d1\nb|merged|scribe|d3\nc|merged|coordinator|d2\n"
-             "d|merged|scribe|d4\ne|pending||\n");
-    ck_packs(&p, "SELECT id, type FROM decisions ORDER BY id",
-             "d1|architectural\nd2|scope\nd3|learning\nd4|pattern\n");
-    packs_ck_rebuild(&p, "memory.db", 3);
-}
-END_TEST
-
 /* ---- Events of runs ---- */
 
 static uint64_t tail_count(annal_store *store, uint64_t from, uint64_t up_to)
@@ -323,20 +191,6 @@ START_TEST(events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat)
     annal_tail_close(tail);
     ck_packs(&p, "SELECT count(*), count(DISTINCT Sequence) FROM RunEvents", "4|4\n");
     packs_ck_rebuild(&p, "memory.db", 5);
-}
-END_TEST
-
-START_TEST(a_repeated_event_is_accepted_and_another_event_with_its_id_refused)
-{
-    uint64_t seq = 0;
-    ck_ok(packs_append_id(&p, "run_r1", "agent.message", "{\"n\":1}", "r1-1", &seq, err));
-    ck_assert_uint_eq(seq, 1);
-    ck_append(&p, "run_r1", "agent.message", "{\"n\":2}");
-    ck_ok(packs_append_id(&p, "run_r1", "agent.message", "{\"n\":1}", "r1-1", &seq, err));
-    ck_assert_uint_eq(seq, 1);
-    ck_fails(ANNAL_ERR_CONFLICT, "is taken by another event",
-             packs_append_id(&p, "run_r1", "agent.message", "{\"n\":9}", "r1-1", &seq, err));
-    ck_packs(&p, "SELECT Sequence, PayloadJson FROM RunEvents", "1|{\"n\":1}\n2|{\"n\":2}\n");
 }
 END_TEST
 
@@ -451,64 +305,16 @@ START_TEST(a_slow_reader_misses_no_event)
 }
 END_TEST
 
-START_TEST(a_corrupt_payload_costs_its_own_event)
-{
-    char path[600];
-    size_t len;
-    for (int i = 1; i <= 3; i++)
-        packs_append_past(&p, "run_r1", "agent.message", i == 2 ? "{\"n\":\"two\"}" : "{}");
-    packs_reopen(&p);
-    snprintf(path, sizeof path, "%s/events/run_r1.jsonl", p.path);
-    char *bytes = file_read(path, &len);
-    memcpy(strstr(bytes, "two"), "2wo", 3);
-    file_write(path, bytes, len);
-    free(bytes);
-    packs_reopen(&p);
-    ck_packs(&p, "SELECT Sequence FROM RunEvents ORDER BY Sequence", "1\n3\n");
-}
-END_TEST
-
-/* ---- Plans and steering ---- */
-
-START_TEST(events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell)
-{
-    static const char *const wrong[] = {"UPDATE RunEvents SET EventType = 'x'",
-                                        "DELETE FROM RunEvents",
-                                        "INSERT OR REPLACE INTO RunEvents SELECT * FROM RunEvents",
-                                        "UPDATE OR REPLACE RunEvents SET Sequence = 1"};
-    ck_append(&p, "run_r1", "run.note", "{\"n\":1}");
-    ck_append(&p, "run_r1", "run.note", "{\"n\":2}");
-    ck_append(&p, "run_r2", "run.note", "{\"n\":3}");
-    ck_packs(&p, "SELECT count(*) FROM RunEvents", "3\n");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char *said = packs_shell(&p, "memory.db", wrong[i]);
-        ck_assert_msg(strstr(said, "RunEvents is append-only") != NULL, "%s", said);
-        free(said);
-    }
-    packs_ck_rebuild(&p, "memory.db", 1);
-    ck_ok(annal__replace_delete(p.store, ANNAL_SLICE("run_r1"), NULL, err));
-    ck_packs(&p, "SELECT RunId, Sequence FROM RunEvents", "r2|1\n");
-}
-END_TEST
-
 Suite *suite_memory(void)
 {
     Suite *suite = suite_create("memory");
     TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
-    tcase_add_test(stores, a_proposal_is_merged_or_rejected_only_once);
-    tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
-    tcase_add_test(stores, an_agent_and_a_slug_share_a_single_pending_proposal);
-    tcase_add_test(stores, an_agent_changes_its_pending_proposal_by_the_slug_it_requested);
     tcase_add_test(stores,
                    one_of_several_agents_gets_an_exact_slug_and_requested_slugs_become_unique);
     tcase_add_test(stores, a_kill_leaves_both_a_promotion_and_its_decision_or_neither);
-    tcase_add_test(stores, the_coordinator_merges_boundaries_and_the_scribe_routine_proposals);
     tcase_add_test(stores, events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat);
-    tcase_add_test(stores, a_repeated_event_is_accepted_and_another_event_with_its_id_refused);
     tcase_add_test(stores, two_readers_receive_every_event_of_another_process_once);
     tcase_add_test(stores, a_waiting_reader_receives_an_event_within_200_ms);
     tcase_add_test(stores, a_slow_reader_misses_no_event);
-    tcase_add_test(stores, a_corrupt_payload_costs_its_own_event);
-    tcase_add_test(stores, events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell);
     return suite;
 }
