@@ -100,7 +100,9 @@ static int list_journal(void *arg, annal_slice session, uint64_t bytes)
     return annal__plan_add(arg, session, (annal_position){0}, bytes, false);
 }
 
-annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err)
+/* List every journal of the store as an entry, sorted by session id. The target of an entry is the
+ * current size of its journal. */
+static annal_status list_journals(annal_store *store, struct plan *journals, annal_error *err)
 {
     annal_status status = annal_session_each(store, list_journal, journals, err);
     journals->listed = status >= 0;
@@ -126,7 +128,7 @@ static annal_status plan_all(const struct follower *follower, sqlite3 *db, struc
     annal_status status = ANNAL_OK;
     if (journals != NULL && !journals->listed) {
         journals->watched = plan->watched;
-        status = annal__plan_list(follower->derived->store, journals, err);
+        status = list_journals(follower->derived->store, journals, err);
     }
     if (journals != NULL)
         plan->watched = journals->watched;
@@ -311,7 +313,7 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
 {
     struct plan all = {0}, left = {0};
     uint64_t bytes = 0;
-    annal_status status = annal__plan_list(follower->derived->store, &all, err);
+    annal_status status = list_journals(follower->derived->store, &all, err);
     if (status >= 0)
         status = annal__plan_make(follower, NULL, 0, &all, wait_ms, &left, err);
     if (status >= 0)

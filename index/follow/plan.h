@@ -28,7 +28,7 @@ struct plan {
     /* what annal__journal_watch_changed() returned as the present before the journals were
      * examined; 0: unknown */
     uint64_t watched;
-    bool listed;     /* whether the plan is a list of all journals: annal__plan_list() */
+    bool listed;     /* whether the plan is a list of all journals */
     size_t journals; /* number of journals that were examined */
     struct buf names;
     struct plan_entry *entries;
@@ -62,12 +62,6 @@ annal_status annal__plan_make(const struct follower *follower, const annal_slice
 
 /* Note that the follower was caught up with a plan for all sessions. */
 void annal__plan_note_whole(struct follower *follower, const struct plan *plan);
-
-/*
- * List every journal of the store as an entry, sorted by session id. The target of an entry is the
- * current size of its journal.
- */
-annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err);
 void annal__plan_done(struct plan *plan);
 
 /* Add an entry. Returns ANNAL_ERR_NOMEM, without a message, if memory runs out. */

@@ -54,7 +54,8 @@ static void skip_word(struct json_walk *walk)
         walk->at++;
 }
 
-annal_slice annal__json_walk_value(struct json_walk *walk)
+/* Read the value that begins at walk->at. */
+static annal_slice take_value(struct json_walk *walk)
 {
     const char *begin = walk->at;
     if (*begin == '"')
@@ -198,20 +199,15 @@ bool annal__json_walk_object(struct json_walk *walk, annal_slice object)
     return begin(walk, object, '{');
 }
 
-bool annal__json_walk_name(struct json_walk *walk, annal_slice *out_name)
+bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
 {
     if (!go_on(walk))
         return false;
-    *out_name = annal__json_walk_value(walk);
+    *out_name = take_value(walk);
     skip_between(walk);
-    return walk->at < walk->end;
-}
-
-bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
-{
-    if (!annal__json_walk_name(walk, out_name))
+    if (walk->at >= walk->end)
         return false;
-    *out_value = annal__json_walk_value(walk);
+    *out_value = take_value(walk);
     return true;
 }
 
@@ -224,7 +220,7 @@ bool annal__json_walk_item(struct json_walk *walk, annal_slice *out_value)
 {
     if (!go_on(walk))
         return false;
-    *out_value = annal__json_walk_value(walk);
+    *out_value = take_value(walk);
     return true;
 }
 

@@ -22,11 +22,6 @@ bool annal__json_walk_object(struct json_walk *walk, annal_slice object);
  * last member. */
 bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value);
 
-/* The two steps of annal__json_walk_next(): annal__json_walk_name() reads the name of the next
- * member, and then annal__json_walk_value() its value, which begins at walk->at. */
-bool annal__json_walk_name(struct json_walk *walk, annal_slice *out_name);
-annal_slice annal__json_walk_value(struct json_walk *walk);
-
 /* annal__json_walk_array() begins to walk through an array, and returns false if the text is not an
  * array. annal__json_walk_item() reads the next item, and returns false after the last. */
 bool annal__json_walk_array(struct json_walk *walk, annal_slice array);

@@ -131,8 +131,9 @@ static int read_fields(struct verb_call *call)
 }
 
 /* Check that the pack is enabled: otherwise the verb would append events that no guard checks, and
- * read tables that do not exist. The first verb that writes a note enables its pack. */
-int verb_need_pack(const struct verb_call *call, const char *pack)
+ * read tables that do not exist. The first verb that writes a note enables its pack.
+ * NULL: no check. */
+static int need_pack(const struct verb_call *call, const char *pack)
 {
     annal_error err = {0};
     annal_status status = pack == NULL ? ANNAL_OK : annal__packs_have(call->index, pack, &err);
@@ -164,8 +165,8 @@ int verb_open(struct verb_call *call, const struct args *args)
                          &call->index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && args->noun != NULL)
-        exit_status = verb_need_pack(call, args->noun->pack);
-    return exit_status != 0 ? exit_status : verb_need_pack(call, verb->needs);
+        exit_status = need_pack(call, args->noun->pack);
+    return exit_status != 0 ? exit_status : need_pack(call, verb->needs);
 }
 
 annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, size_t count,

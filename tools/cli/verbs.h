@@ -127,10 +127,6 @@ struct verb_call {
  */
 int verb_open(struct verb_call *call, const struct args *args);
 
-/* Check that another pack is enabled; NULL: no check. Returns 0, or an exit status after one line
- * on stderr. */
-int verb_need_pack(const struct verb_call *call, const char *pack);
-
 /* Set the member `to` of the event's data: verb_set() to a JSON value, verb_set_text() to a string.
  * An earlier value is replaced. "run.id" is a member of the object "run". */
 void verb_set(struct verb_call *call, const char *to, annal_slice json);

@@ -213,7 +213,8 @@ static bool cut_line(struct buf *line)
     return true;
 }
 
-uint64_t page_fence(struct buf *out, annal_slice raw, int lines_max)
+/* Append a value as a fenced block. Returns the number of lines that were left out or cut. */
+static uint64_t put_fence(struct buf *out, annal_slice raw, int lines_max)
 {
     struct letters letters = excerpt_letters_of(raw);
     SCOPED_BUF line = {0};
@@ -256,7 +257,7 @@ void page_members(struct buf *out, annal_slice raw)
     struct json_walk walk;
     annal_slice name, value;
     if (raw.len == 0 || raw.ptr[0] != '{' || !annal__json_walk_object(&walk, raw)) {
-        (void)page_fence(out, raw, 0);
+        (void)put_fence(out, raw, 0);
         return;
     }
     /* The fence must be longer than each run of backticks within it; every run in a name or value
@@ -446,7 +447,8 @@ static void put_fenced(struct buf *out, struct letters *letters, struct buf *lin
     must_append_text(out, "\n>\n");
 }
 
-void page_quote(struct buf *out, annal_slice raw)
+/* Append a value as a quote. */
+static void put_quote(struct buf *out, annal_slice raw)
 {
     struct letters letters = excerpt_letters_of(raw);
     SCOPED_BUF line = {0};
@@ -487,7 +489,7 @@ static void put_part(struct buf *out, annal_slice part)
     if (thought)
         must_append_text(out, "<details><summary>Thinking</summary>\n\n");
     if (excerpt_is_text(text)) {
-        page_quote(out, text);
+        put_quote(out, text);
     } else if (event_block_is_media(part, &type)) {
         put_media(out, type);
     } else {
@@ -514,7 +516,7 @@ void page_content(struct buf *out, annal_slice content)
 
 static void put_text(struct buf *out, annal_slice raw, int lines_max, annal_slice hint)
 {
-    uint64_t cut = page_fence(out, raw, lines_max);
+    uint64_t cut = put_fence(out, raw, lines_max);
     if (cut > 0)
         must_printf(out, "\n*%" PRIu64 " line%s cut: %.*s*\n", cut, cut == 1 ? "" : "s",
                     ANNAL_FMT(hint));

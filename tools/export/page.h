@@ -36,16 +36,6 @@ void page_inline(struct buf *out, annal_slice raw, size_t chars);
 /* As page_inline(), but as a code span. */
 void page_code(struct buf *out, annal_slice raw, size_t chars);
 
-/* Append a value as a quote. */
-void page_quote(struct buf *out, annal_slice raw);
-
-/*
- * Append a value as a fenced block: its first lines_max lines (0: all), each cut after
- * PAGE_LINE_BYTES. Returns the number of lines that were left out or cut.
- */
-#define PAGE_LINE_BYTES 2000
-uint64_t page_fence(struct buf *out, annal_slice raw, int lines_max);
-
 /* Append the members of an object as a fenced block of "name: value"; a text of several lines is
  * indented below its name. */
 void page_members(struct buf *out, annal_slice raw);
@@ -53,6 +43,8 @@ void page_members(struct buf *out, annal_slice raw);
 /* Append the blocks of a message: texts and thoughts as quotes, a note for each picture. */
 void page_content(struct buf *out, annal_slice content);
 
-/* Append a result: a text, an array of blocks, or a value in the form of the tool. lines_max as for
- * page_fence(); a note after what was cut ends with the hint. */
+/* Append a result: a text, an array of blocks, or a value in the form of the tool. Its first
+ * lines_max lines (0: all), each cut after PAGE_LINE_BYTES; a note after what was cut ends with the
+ * hint. */
+#define PAGE_LINE_BYTES 2000
 void page_output(struct buf *out, annal_slice output, int lines_max, annal_slice hint);

@@ -130,6 +130,3 @@ bool durable_read_parse(const char *text, uint64_t *out);
 annal_status durable_read_messages(struct serve *serve, annal_slice session, uint64_t from,
                                    size_t most, struct buf *out, uint64_t *out_next,
                                    uint64_t *out_seen, annal_error *err);
-
-/* Append the bytes of an event of type stream.data. */
-annal_status durable_read_bytes(annal_slice data, struct buf *out);

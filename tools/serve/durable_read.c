@@ -46,7 +46,8 @@ bool durable_read_parse(const char *text, uint64_t *out)
     return strcmp(again, text) == 0 && *out <= DURABLE_OFFSET_MAX;
 }
 
-annal_status durable_read_bytes(annal_slice data, struct buf *out)
+/* Append the bytes of an event of type stream.data. */
+static annal_status append_bytes(annal_slice data, struct buf *out)
 {
     bool half;
     annal_slice text = annal__json_member(data, "text");
@@ -65,7 +66,7 @@ static annal_status put_message(const annal_event *event, struct buf *out, uint6
             status = annal__buf_append(out, ",", 1);
         status = status < 0 ? status : annal__buf_append_slice(out, event->data);
     } else if (annal__slice_same(event->type, DURABLE_BYTES)) {
-        status = durable_read_bytes(event->data, out);
+        status = append_bytes(event->data, out);
     } else {
         return ANNAL_OK;
     }

@@ -167,11 +167,6 @@ void http_flow_put_last(struct flow *flow, annal_slice bytes, bool failed)
     pthread_mutex_unlock(&flow->lock);
 }
 
-void http_flow_end(struct flow *flow, bool failed)
-{
-    http_flow_put_last(flow, (annal_slice){0}, failed);
-}
-
 static ssize_t take(struct flow *flow, char *to, size_t most)
 {
     size_t left = flow->out.len - flow->taken;
@@ -746,7 +741,7 @@ void http_quiesce(struct http *http)
     pthread_mutex_lock(&http->lock);
     for (struct request *request = http->requests; request != NULL; request = request->next) {
         if (request->flow != NULL)
-            http_flow_end(request->flow, false);
+            http_flow_put_last(request->flow, (annal_slice){0}, false);
     }
     pthread_mutex_unlock(&http->lock);
 }

@@ -187,8 +187,7 @@ bool http_flow_put(struct flow *flow, annal_slice bytes);
 bool http_flow_is_full(struct flow *flow);
 bool http_flow_is_gone(struct flow *flow);
 
-/* End the flow after its last bytes. failed: something is missing, and the connection is closed so
- * that the client can see it. While one thread appends bytes, another may call want(); so after its
- * last bytes, a thread must not use the data of source->arg. */
-void http_flow_end(struct flow *flow, bool failed);
+/* Append the last bytes, and end the flow. failed: something is missing, and the connection is
+ * closed so that the client can see it. While one thread appends bytes, another may call want(); so
+ * after its last bytes, a thread must not use the data of source->arg. */
 void http_flow_put_last(struct flow *flow, annal_slice bytes, bool failed);

@@ -23,7 +23,10 @@
 
 /* ---- Ids ---- */
 
-bool prose_run_check(const char *run)
+#define RUN_BYTES 22
+
+/* Return whether a text is a run id: YYYYMMDD-HHMMSS-random6, where random6 is six of [a-z0-9]. */
+static bool is_run(const char *run)
 {
     static const char shape[] = "dddddddd-dddddd-xxxxxx";
     size_t i = 0;
@@ -36,7 +39,8 @@ bool prose_run_check(const char *run)
     return shape[i] == '\0' && run[i] == '\0';
 }
 
-int prose_run_new(char out[PROSE_RUN_BYTES + 1])
+/* Create a run id. Returns 0 or an exit status. */
+static int make_run(char out[RUN_BYTES + 1])
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     unsigned char bytes[6];
@@ -45,11 +49,11 @@ int prose_run_new(char out[PROSE_RUN_BYTES + 1])
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return fail_storage("cannot read random bytes from the system");
     if (gmtime_r(&seconds, &now) == NULL ||
-        strftime(out, PROSE_RUN_BYTES + 1, "%Y%m%d-%H%M%S-", &now) != PROSE_RUN_BYTES - 6)
+        strftime(out, RUN_BYTES + 1, "%Y%m%d-%H%M%S-", &now) != RUN_BYTES - 6)
         return fail_storage("cannot read the time from the system");
     for (size_t i = 0; i < sizeof bytes; i++)
-        out[PROSE_RUN_BYTES - 6 + i] = letters[bytes[i] % (sizeof letters - 1)];
-    out[PROSE_RUN_BYTES] = '\0';
+        out[RUN_BYTES - 6 + i] = letters[bytes[i] % (sizeof letters - 1)];
+    out[RUN_BYTES] = '\0';
     return 0;
 }
 
@@ -189,12 +193,12 @@ static int write_program(struct verb_call *call, const char *run)
 
 int prose_prepare_init(struct verb_call *call)
 {
-    char made[PROSE_RUN_BYTES + 1];
+    char made[RUN_BYTES + 1];
     const char *run = args_get(call->args, "RUN");
-    int exit_status = run == NULL ? prose_run_new(made) : 0;
+    int exit_status = run == NULL ? make_run(made) : 0;
     if (run == NULL)
         run = made;
-    if (exit_status == 0 && !prose_run_check(run))
+    if (exit_status == 0 && !is_run(run))
         exit_status = fail_usage("'%s' is not a valid run id: YYYYMMDD-HHMMSS-random6, for "
                                  "instance 20260116-143052-a7b3c9",
                                  run);
