@@ -24,16 +24,12 @@
  *     annal_said(data)       annal_title() of what the user said, if data belongs to a message
  *                            of the user; else NULL
  *
- * Further functions are in periods.h (times in the reader's zone), message.c (errors), vectors.c
- * (vectors) and statistics.h (aggregates).
+ * Further functions are in periods.c (times in the reader's zone), message.c (errors), vectors.c
+ * (vectors) and statistics.c (aggregates).
  */
 #include "index/db/functions.h"
 
-#include "index/db/message.h"
-#include "index/db/periods.h"
-#include "index/db/statistics.h"
 #include "index/db/title.h"
-#include "index/db/vectors.h"
 #include "journal/base/base64.h"
 
 #include <annal/base.h>

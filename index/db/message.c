@@ -11,7 +11,7 @@
  *
  * Two errors are the same if the patterns of their messages are equal.
  */
-#include "index/db/message.h"
+#include "index/db/functions.h"
 
 #include "journal/base/buf.h"
 

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "index/db/statistics.h"
+/*
+ * Aggregates for analysts, which SQLite itself does not have:
+ *
+ *     median(x)          the middle value; if the count is even, the mean of the two middle values
+ *     percentile(x, p)   the value below which p percent (0 to 100) of the values are, interpolated
+ *                     between two values as in SQLite's percentile.c and PostgreSQL's
+ *                     percentile_cont()
+ *     stddev(x)          the standard deviation of a sample (n - 1); NULL for fewer than two values
+ *
+ * NULLs are ignored; without any number the result is NULL. Text is an error.
+ */
+#include "index/db/functions.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -13,7 +13,7 @@
  * dimensions, is an error. We add up in double precision, so the last digits may differ from the
  * results of sqlite-vec.
  */
-#include "index/db/vectors.h"
+#include "index/db/functions.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
