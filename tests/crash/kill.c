@@ -38,8 +38,8 @@
 
 struct ack {
     uint64_t number;
-    uint64_t seq;
     uint32_t session;
+    _Atomic uint64_t seq; /* written last: 0 while the rest is being filled */
 };
 
 struct lane {
@@ -110,8 +110,10 @@ static void acknowledge(struct board *board, unsigned lane, uint64_t unit, uint6
         while (!atomic_compare_exchange_weak(&board->acks, &at, at + 1))
             if (at >= ACKS_MOST)
                 return;
-        board->list[at] =
-            (struct ack){number_of(lane, unit, part), seq + part, session_of(lane, unit)};
+        struct ack *ack = &board->list[at];
+        ack->number = number_of(lane, unit, part);
+        ack->session = session_of(lane, unit);
+        atomic_store(&ack->seq, seq + part);
     }
 }
 
