@@ -135,12 +135,9 @@ static annal_status copy_events(struct conversion *conversion, annal_error *err)
         open_scan(conversion, conversion->change.path.ptr, conversion->from, &scan, err);
     if (status < 0)
         return status;
-    uint64_t before_seq = conversion->change.header.fork_seq;
     while (status == ANNAL_OK) {
         annal_event event;
         status = annal__scan_next(&scan, &event, err);
-        if (status == ANNAL_OK && event.seq != before_seq + conversion->result.events + 1)
-            status = ANNAL_DAMAGE;
         if (status == ANNAL_OK)
             status = copy_event(conversion, &event, err);
         if (status == ANNAL_OK) {

@@ -203,7 +203,8 @@ START_TEST(the_conversion_of_a_damaged_session_fails_and_says_what_to_do)
 }
 END_TEST
 
-/* Each line proves itself, and one was left out before they were written. */
+/* Each line proves itself, and one was left out before they were written: the one before the last,
+ * which the next owner notices, or an earlier one. */
 START_TEST(a_journal_that_lacks_an_event_is_not_converted)
 {
     annal_convert_result result;
@@ -216,7 +217,7 @@ START_TEST(a_journal_that_lacks_an_event_is_not_converted)
     ck_assert_int_eq(codec->encode_header(&bytes, &header, &h), ANNAL_OK);
     for (uint64_t seq = 1; seq <= 4; seq++) {
         const struct frame_place place = {seq, 1, bytes.len, h};
-        if (seq != 3)
+        if (seq != (uint64_t)_i)
             ck_assert_int_eq(codec->encode_event(&bytes, &draft, &place, &h), ANNAL_OK);
     }
     file_write(tmpdir_path(&dir, "store/events/s.jsonl"), bytes.ptr, bytes.len);
@@ -355,7 +356,7 @@ Suite *suite_convert(void)
     tcase_add_test(convert, the_first_moment_of_1970_is_a_time_and_copies_keep_it);
     tcase_add_test(convert, ids_are_known_in_a_converted_session);
     tcase_add_test(convert, the_conversion_of_a_damaged_session_fails_and_says_what_to_do);
-    tcase_add_test(convert, a_journal_that_lacks_an_event_is_not_converted);
+    tcase_add_loop_test(convert, a_journal_that_lacks_an_event_is_not_converted, 2, 4);
     tcase_add_test(convert, a_stopped_conversion_changes_nothing);
     tcase_add_loop_test(convert, a_conversion_that_fails_at_any_call_loses_nothing, 0, 2);
     tcase_add_loop_test(convert, of_two_journal_names_the_name_that_readers_saw_is_kept, 0, 4);
