@@ -316,6 +316,27 @@ START_TEST(an_event_that_relies_on_the_time_as_default_of_a_column_is_a_finding)
 }
 END_TEST
 
+/* Without arguments, too. */
+START_TEST(no_default_of_a_column_may_be_the_current_time)
+{
+    static const char *const defaults[] = {"(datetime('now'))", "(datetime())", "(strftime('%s'))",
+                                           "CURRENT_TIMESTAMP"};
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        char body[200];
+        annal_pack *pack = NULL;
+        snprintf(body, sizeof body,
+                 "CREATE TABLE e (n INTEGER PRIMARY KEY, at TEXT DEFAULT %s);\n"
+                 "-- on a\nINSERT INTO e (n) VALUES ($n);\n",
+                 defaults[i]);
+        annal_state *state = state_of(body, &pack);
+        apply(state, "{\"n\":1}");
+        ck_assert_msg(annal__state_refused(state) == 1, "%s", defaults[i]);
+        annal_state_free(state);
+        annal_pack_free(pack);
+    }
+}
+END_TEST
+
 START_TEST(date_functions_return_the_values_of_sqlite)
 {
     annal_pack *pack = NULL;
@@ -351,6 +372,7 @@ Suite *suite_permit(void)
     tcase_add_test(all, a_blob_with_the_bytes_of_now_is_refused_as_now);
     tcase_add_test(all, a_payload_that_asks_for_the_time_is_a_finding);
     tcase_add_test(all, an_event_that_relies_on_the_time_as_default_of_a_column_is_a_finding);
+    tcase_add_test(all, no_default_of_a_column_may_be_the_current_time);
     tcase_add_test(all, date_functions_return_the_values_of_sqlite);
     return suite;
 }
