@@ -54,7 +54,7 @@ struct hub {
     /* number of news ANNAL_NEWS_MISSED that were read: news may have been lost */
     _Atomic uint32_t misses;
     struct names nodes;
-    size_t listeners, alls, ordered;
+    size_t listeners, alls;
     struct listener *first;
     struct listener *waits_first, *waits_last;
     /* ring buffer of the last HUB_LOG entries; NULL: no listener has needed the log yet */
@@ -674,7 +674,6 @@ static annal_status join(struct hub *hub, struct listener *listener, const annal
     hub->listeners++;
     atomic_store(&hub->crowded, is_crowd(hub));
     if (!listener->is_single) {
-        hub->ordered++;
         if (hub->log == NULL)
             hub->log = annal__zalloc(HUB_LOG * sizeof *hub->log);
         if (hub->log == NULL)
@@ -708,7 +707,6 @@ static bool leave(struct hub *hub, struct listener *listener)
         listener->next->previous = listener->previous;
     hub->listeners--;
     hub->alls -= listener->all;
-    hub->ordered -= !listener->is_single;
     atomic_store(&hub->crowded, is_crowd(hub));
     unlink_sessions(listener);
     if (listener->fd < 0)

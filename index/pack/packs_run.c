@@ -197,26 +197,21 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
 
 /* ---- Rows of users ---- */
 
-/* Turn rows that users wrote into a database into events. arg: the deadline, an int64_t in
- * monotonic microseconds. */
-static annal_status drain_database(void *arg, struct pack_database *database, annal_slice session,
-                                   annal_error *err)
+/* Turn rows that users wrote into a database into events. The deadline is in monotonic
+ * microseconds. */
+static void drain_database(struct pack_database *database, int64_t deadline_us)
 {
-    const int64_t *deadline_us = arg;
     annal_error why = {0};
     annal_status status = ANNAL_OK;
-    (void)session;
-    (void)err;
     if (!database->derived.rollback || database->derived.frozen || database->derived.private ||
         !annal__file_is_there(annal__store_io(database->derived.store), database->derived.path))
-        return ANNAL_OK;
+        return;
     for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
-        status = annal__pack_take_in(database, &database->fills[i], *deadline_us, &why);
+        status = annal__pack_take_in(database, &database->fills[i], deadline_us, &why);
     if (status < 0)
         annal__say(database->derived.store, ANNAL_LOG_INFO,
                    "rows written to '%s' were not turned into events yet and will be retried: %s",
                    database->derived.path, why.message);
-    return ANNAL_OK;
 }
 
 void annal__packs_drain(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
@@ -227,18 +222,21 @@ void annal__packs_drain(annal_index *index, struct pack_set *set, const struct p
     if (annal__packs_database(index, set, slot, session, &database, &why) < 0)
         annal__say(index->store, ANNAL_LOG_INFO, "%s", why.message);
     else if (database != NULL)
-        (void)drain_database(&deadline_us, database, session, NULL);
+        drain_database(database, deadline_us);
 }
 
 /* Turn rows that users wrote into a database into events, and close it if it belongs to a single
- * session, because there may be many. */
+ * session, because there may be many. arg: the deadline, an int64_t. */
 static annal_status drain_and_rest(void *arg, struct pack_database *database, annal_slice session,
                                    annal_error *err)
 {
-    annal_status status = drain_database(arg, database, session, err);
+    const int64_t *deadline_us = arg;
+    (void)session;
+    (void)err;
+    drain_database(database, *deadline_us);
     if (database->star != NULL)
         annal__pack_rest(database);
-    return status;
+    return ANNAL_OK;
 }
 
 void annal__packs_drain_all(annal_index *index)

@@ -10,7 +10,6 @@
 #include "tools/cli/out.h"
 #include "tools/cli/store_open.h"
 #include "tools/mcp/mcp.h"
-#include "tools/mcp/mcp_install.h"
 
 #include "journal/base/io.h"
 #include "journal/base/json.h"

@@ -21,6 +21,10 @@
 
 #include <annal/annal.h>
 
+/* annal mcp install CLIENT: print what to add to the client's file, or add it. Returns an exit
+ * status. */
+int mcp_install(const struct args *args);
+
 #define MCP_MESSAGE_BYTES ((size_t)1 << 20)
 #define MCP_DEPTH         64
 #define MCP_VERSION_BYTES 32

@@ -7,8 +7,6 @@
  * (2) To a file of TOML a table is appended.
  * (3) A file that names a server annal is refused, whatever it says about it.
  */
-#include "tools/mcp/mcp_install.h"
-
 #include "journal/base/alloc.h"
 #include "journal/base/io.h"
 #include "journal/base/json.h"

@@ -59,8 +59,7 @@ static annal_status read_line(struct serve *serve, const struct proof *proof, st
     return status;
 }
 
-static annal_status find_event(struct serve *serve, annal_cursor *cursor, struct proof *proof,
-                               annal_error *err)
+static annal_status find_event(annal_cursor *cursor, struct proof *proof, annal_error *err)
 {
     proof->previous = annal_cursor_position(cursor).h_before;
     annal_status status = annal_cursor_next(cursor, &proof->event, err);
@@ -75,7 +74,6 @@ static annal_status find_event(struct serve *serve, annal_cursor *cursor, struct
             (annal_event){.seq = damage.seq, .offset = damage.offset, .length = damage.length};
         proof->why = damage.what;
     }
-    (void)serve;
     return status < 0 ? status : ANNAL_OK;
 }
 
@@ -119,7 +117,7 @@ void serve_proof_get(struct serve *serve, struct request *request)
         status = annal_cursor_open(serve->store, annal_slice_of(proof.journal), proof.seq, &cursor,
                                    &err);
     if (status >= 0)
-        status = find_event(serve, cursor, &proof, &err);
+        status = find_event(cursor, &proof, &err);
     if (status >= 0 && proof.format != ANNAL_FORMAT_MSGPACK && proof.event.length <= LINE_BYTES_MAX)
         status = read_line(serve, &proof, &line, &err);
     if (status >= 0)
