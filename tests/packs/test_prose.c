@@ -322,20 +322,6 @@ END_TEST
 
 /* ---- Acceptance ---- */
 
-START_TEST(only_the_vm_writes_executions)
-{
-    ck_run_refused(&p, "execution.started", "{\"statement_text\":\"a\",\"role\":\"subagent\"}",
-                   "only the VM writes executions");
-    ck_run(&p, "execution.started", "{\"statement_text\":\"a\"}");
-    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1,\"role\":\"subagent\"}",
-                   "only the VM writes executions");
-    ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"1\",\"role\":\"subagent\"}");
-    ck_run(&p, "agent.memory_set", "{\"name\":\"a\",\"memory\":\"m\",\"role\":\"subagent\"}");
-    ck_run(&p, "agent.segment_recorded", "{\"agent_name\":\"a\",\"role\":\"subagent\"}");
-    ck_rebuild();
-}
-END_TEST
-
 static const char RESOLVE[] =
     "WITH RECURSIVE scope_chain AS (SELECT id, parent_id FROM execution WHERE id = %d UNION ALL "
     "SELECT e.id, e.parent_id FROM execution e JOIN scope_chain s ON e.id = s.parent_id) "
@@ -556,84 +542,6 @@ START_TEST(an_agent_of_the_same_name_in_three_scopes_is_three_agents)
 }
 END_TEST
 
-/* Each marker of the document's log is the effect of a single event. */
-#define MARKERS                                                                                    \
-    "SELECT CASE type WHEN 'run.started' THEN 'start' "                                            \
-    "WHEN 'parallel.started' THEN 'parallel ' || (data ->> '$.parallel_id') "                      \
-    "WHEN 'parallel.branch_completed' THEN 'branch ' || (data ->> '$.branch') "                    \
-    "WHEN 'parallel.joined' THEN 'joined ' || (data ->> '$.result') "                              \
-    "WHEN 'loop.started' THEN 'loop' "                                                             \
-    "WHEN 'loop.iterated' THEN 'loop ' || (data ->> '$.iteration') || '/' || "                     \
-    "(SELECT s.data ->> '$.max' FROM events AS s WHERE s.session_id = e.session_id AND "           \
-    "s.type = 'loop.started') "                                                                    \
-    "WHEN 'loop.exited' THEN 'loop ends' "                                                         \
-    "WHEN 'execution.started' THEN 'block #' || (data ->> '$.execution_id') "                      \
-    "WHEN 'execution.completed' THEN 'done #' || (data ->> '$.execution_id') "                     \
-    "WHEN 'execution.failed' THEN 'error #' || (data ->> '$.execution_id') "                       \
-    "WHEN 'retry.attempted' THEN 'retry ' || (data ->> '$.attempt') || '/' || "                    \
-    "(data ->> '$.max_retries') WHEN 'run.interrupted' THEN 'interrupted' "                        \
-    "WHEN 'run.resumed' THEN 'resumed' WHEN 'run.completed' THEN 'end' END "                       \
-    "FROM events AS e WHERE session_id = '" SESSION "' ORDER BY seq"
-
-START_TEST(markers_of_the_log_are_events_and_a_run_resumes_after_its_last_statement)
-{
-    ck_run(&p, "parallel.started", "{\"branches\":[\"a\",\"b\"]}");
-    ck_run(&p, "parallel.branch_completed", "{\"parallel_id\":\"p1\",\"branch\":\"a\"}");
-    ck_run(&p, "parallel.branch_completed", "{\"parallel_id\":\"p1\",\"branch\":\"b\"}");
-    ck_run(&p, "parallel.joined", "{\"parallel_id\":\"p1\"}");
-    ck_run(&p, "loop.started", "{\"max\":3}");
-    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
-    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
-    ck_run(&p, "loop.exited", "{\"loop_id\":\"l1\"}");
-    ck_run(&p, "execution.started", "{\"statement_text\":\"do draft\",\"statement_index\":3}");
-    ck_run(&p, "retry.attempted", "{\"execution_id\":5,\"max_retries\":2,\"error\":\"e\"}");
-    ck_run(&p, "execution.completed", "{\"execution_id\":5}");
-    ck_run(&p, "execution.started", "{\"statement_text\":\"do polish\",\"statement_index\":4}");
-    ck_run(&p, "run.interrupted", "{}");
-    packs_reopen(&p);
-    ck_rows(&p, "SELECT what, statement_index, statement_text FROM prose.x_resume",
-            "open|4|do polish\nlast completed|3|do draft\n");
-    ck_run(&p, "run.resumed", "{}");
-    ck_run(&p, "execution.failed", "{\"execution_id\":6,\"error_message\":\"no budget\"}");
-    ck_run(&p, "run.completed", "{}");
-    ck_rows(&p, MARKERS,
-            "start\nparallel p1\nbranch a\nbranch b\njoined completed\nloop\nloop 1/3\nloop 2/3\n"
-            "loop ends\nblock #5\nretry 1/2\ndone #5\nblock #6\ninterrupted\nresumed\nerror #6\n"
-            "end\n");
-    ck_rows(&p, "SELECT what, statement_index FROM prose.x_resume", "last completed|3\n");
-    ck_rebuild();
-}
-END_TEST
-
-START_TEST(failures_retries_and_segments_are_counted)
-{
-    ck_run(&p, "execution.started", "{\"statement_text\":\"session\"}");
-    ck_run(&p, "retry.attempted", "{\"execution_id\":1,\"max_retries\":2,\"error\":\"e1\"}");
-    ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1,\"attempt\":3}",
-                   "attempt is not the next number");
-    ck_run(&p, "retry.attempted", "{\"execution_id\":1,\"error\":\"e2\"}");
-    ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1}", "exceeds max_retries");
-    ck_run(&p, "execution.failed", "{\"execution_id\":1,\"error_message\":\"timeout\"}");
-    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1}", "is unknown or has ended");
-    ck_run_refused(&p, "execution.completed", "{\"execution_id\":1,\"override\":true}", "a reason");
-    ck_run_refused(&p, "execution.completed",
-                   "{\"execution_id\":1,\"override\":true,\"reason\":\"  \"}", "a reason");
-    ck_run(&p, "execution.completed",
-           "{\"execution_id\":1,\"override\":true,\"reason\":\"it did work\"}");
-    ck_rows(&p, "SELECT status, error_message, metadata FROM execution",
-            "completed|timeout|{\"retry_attempt\":2,\"max_retries\":2}\n");
-    for (int i = 0; i < 3; i++)
-        ck_run(&p, "agent.segment_recorded", "{\"agent_name\":\"captain\",\"summary\":\"s\"}");
-    ck_run_refused(&p, "agent.segment_recorded",
-                   "{\"agent_name\":\"captain\",\"segment_number\":3}",
-                   "not the agent's next number");
-    ck_rows(&p,
-            "SELECT name, (SELECT group_concat(segment_number) FROM agent_segments) FROM agents",
-            "captain|1,2,3\n");
-    ck_rebuild();
-}
-END_TEST
-
 START_TEST(constant_bindings_stay_and_anonymous_sessions_are_numbered)
 {
     ck_run(&p, "binding.set", "{\"name\":\"topic\",\"kind\":\"input\",\"value\":\"t\"}");
@@ -655,40 +563,6 @@ START_TEST(constant_bindings_stay_and_anonymous_sessions_are_numbered)
     ck_rows(&p, "SELECT name, value FROM bindings ORDER BY name",
             "anon_001|a\nanon_002|b\nanon_041|c\nanon_042|d\npi|3\nresearch.findings|f\ntopic|t\n"
             "x|2\n");
-    ck_rebuild();
-}
-END_TEST
-
-START_TEST(a_finished_run_changes_only_with_an_override_and_a_reason)
-{
-    ck_run_refused(&p, "run.started", "{}", "started before");
-    ck_run(&p, "run.interrupted", "{}");
-    ck_run_refused(&p, "run.completed", "{}", "not running");
-    ck_run(&p, "run.resumed", "{}");
-    ck_run(&p, "run.resumed", "{}"); /* the process died without an event */
-    ck_run(&p, "run.completed", "{}");
-    ck_run_refused(&p, "run.resumed", "{}", "the run has ended");
-    ck_run_refused(&p, "run.failed", "{\"override\":true}", "the run has ended");
-    ck_run_refused(&p, "run.failed", "{\"override\":true,\"reason\":\"\\n\"}", "the run has ended");
-    ck_run(&p, "run.resumed", "{\"override\":true,\"reason\":\"one more\"}");
-    ck_rows(&p, "SELECT id, status, state_mode FROM run", RUN "|running|sqlite\n");
-    ck_rebuild();
-}
-END_TEST
-
-START_TEST(a_loop_counts_its_iterations)
-{
-    ck_run(&p, "loop.started", "{\"statement_text\":\"loop\",\"max\":2,\"condition\":\"**ok**\"}");
-    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
-    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\",\"iteration\":3}", "not the next");
-    ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
-    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\"}", "maximum");
-    ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l9\"}", "no such loop");
-    ck_run(&p, "loop.exited", "{\"loop_id\":\"l1\",\"exit_reason\":\"max\"}");
-    ck_run_refused(&p, "loop.exited", "{\"loop_id\":\"l1\"}", "no such loop");
-    ck_rows(&p, "SELECT status, metadata FROM execution",
-            "completed|{\"loop_id\":\"l1\",\"max_iterations\":2,\"current_iteration\":2,"
-            "\"condition\":\"**ok**\",\"exit_reason\":\"max\"}\n");
     ck_rebuild();
 }
 END_TEST
@@ -894,16 +768,6 @@ static _Noreturn void drain_for_ever(const char *path, int said)
     }
     _exit(1);
 }
-
-START_TEST(a_run_of_prose_starts_with_agentweaver_enabled)
-{
-    PACKS_ENABLE(&p, "prose", "agentweaver", "memory", "lionagi", "teams");
-    ck_append(&p, SESSION, "run.started", "{\"id\":\"" RUN "\"}");
-    ck_append(&p, SESSION, "execution.started", "{\"statement_text\":\"x\"}");
-    ck_append(&p, SESSION, "run.completed", "{}");
-    ck_refused(&p, "run_r1", "run.started", "{}", "there is no such run");
-}
-END_TEST
 
 static void *end_reading(void *arg)
 {
@@ -1142,20 +1006,13 @@ Suite *suite_prose(void)
     TCase *others = suite_case(suite, "others", packs_setup, packs_teardown);
     tcase_add_test(others, strategies_and_policies_decide_a_parallel_block);
     tcase_add_test(others, an_agent_of_the_same_name_in_three_scopes_is_three_agents);
-    tcase_add_test(others, a_run_of_prose_starts_with_agentweaver_enabled);
     tcase_add_test(others, a_reader_during_an_append_does_not_delay_its_row);
     TCase *acceptance = suite_case(suite, "acceptance", run_setup, packs_teardown);
-    tcase_add_test(acceptance, only_the_vm_writes_executions);
     tcase_add_test(acceptance, frames_shadow_each_other_and_ids_are_never_reused);
     tcase_add_test(acceptance, blocks_nest_100_deep_and_no_deeper_unless_allowed);
     tcase_add_test(acceptance, no_execution_is_its_own_ancestor);
     tcase_add_test(acceptance, a_query_by_name_returns_all_scopes_in_the_order_written);
-    tcase_add_test(acceptance,
-                   markers_of_the_log_are_events_and_a_run_resumes_after_its_last_statement);
-    tcase_add_test(acceptance, failures_retries_and_segments_are_counted);
     tcase_add_test(acceptance, constant_bindings_stay_and_anonymous_sessions_are_numbered);
-    tcase_add_test(acceptance, a_finished_run_changes_only_with_an_override_and_a_reason);
-    tcase_add_test(acceptance, a_loop_counts_its_iterations);
     tcase_add_test(acceptance,
                    the_view_counts_branches_only_and_the_documents_query_also_the_block);
     TCase *shell = suite_case(suite, "shell", run_setup, packs_teardown);

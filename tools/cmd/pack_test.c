@@ -6,7 +6,7 @@
  *     temporary directory; the lines before the first case are run at the beginning of each.
  *         pack NAME            enable an included pack, or add the file NAME.sql, whose path is
  *                              relative to the test file
- *         in SESSION           events below belong to this session
+ *         in SESSION           events below belong to this session, and queries read its databases
  *         > TYPE DATA          append an event through guards and fills
  *         ! TYPE DATA          the same; it must be refused with a message that contains the text
  *                              of the next line, which is indented
@@ -159,7 +159,8 @@ static int add_row(void *arg, const annal_row *row)
 
 static annal_status ask(struct testing *t, annal_slice sql, struct buf *out)
 {
-    annal_status status = annal_index_sql(t->index, sql, NULL, add_row, out, &t->err);
+    annal_status status = annal_index_sql(
+        t->index, sql, &(annal_sql_options){.session = t->session}, add_row, out, &t->err);
     if (status < 0)
         report(t, "%s", t->err.message);
     return status;
@@ -469,7 +470,8 @@ static annal_status dump(struct testing *t, struct buf *out)
         " AND l.name NOT GLOB 'sqlite_*' GROUP BY 1 ORDER BY 1";
     SCOPED_BUF sql = {0};
     annal_status status =
-        annal_index_sql(t->index, annal_slice_of(tables), NULL, add_select, &sql, &t->err);
+        annal_index_sql(t->index, annal_slice_of(tables),
+                        &(annal_sql_options){.session = t->session}, add_select, &sql, &t->err);
     if (status < 0)
         report(t, "%s", t->err.message);
     else if (sql.len > 0)
