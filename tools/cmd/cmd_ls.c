@@ -85,8 +85,8 @@ static const char newest[] =
 /* The costs are those of usage_by_session. They are summed here, because SQLite computes that view
  * for all sessions before it chooses some. */
 #define COSTS                                                                                      \
-    "SELECT session_id, round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"                    \
-    " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"                         \
+    "SELECT session_id, round(round(sum(cost_microusd) * 1e6) / 1e6) / 1e6 AS cost_usd,"           \
+    " round(round(sum(computed_microusd) * 1e6) / 1e6) / 1e6 AS computed_cost_usd,"                \
     " sum(costed_tokens) AS costed_tokens FROM usage_costs GROUP BY session_id"
 
 /* If all sessions are listed, their costs are those of read_costs() instead, because SQLite would

@@ -83,8 +83,8 @@ static const char alone[] = ", down (root, id) AS (SELECT page_id, page_id FROM 
 /* SQL of the cost of the sessions in `down`, from the tables of session_costs_put(). */
 static const char costs[] =
     ", costs AS MATERIALIZED (SELECT session_id,"
-    " round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
-    " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"
+    " round(round(sum(cost_microusd) * 1e6) / 1e6) / 1e6 AS cost_usd,"
+    " round(round(sum(computed_microusd) * 1e6) / 1e6) / 1e6 AS computed_cost_usd,"
     " sum(costed_tokens) AS costed_tokens FROM usage_costs GROUP BY session_id)";
 
 /* SQL of the totals of each session of the page that has descendants, over the session and all its

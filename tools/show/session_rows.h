@@ -137,7 +137,7 @@ enum {
  * index the costs of all sessions. The view is in main: a table of session_costs_put() has the same
  * name. */
 #define SESSION_COST_OF(s)                                                                         \
-    "(SELECT round(round(sum(x.cost_microusd), 6)) / 1e6 FROM main.usage_costs AS x"               \
+    "(SELECT round(round(sum(x.cost_microusd) * 1e6) / 1e6) / 1e6 FROM main.usage_costs AS x"      \
     " WHERE x.session_id = " s ".id)"
 
 /* Return whether the tables of the pack annotations can be read. */

@@ -41,7 +41,7 @@ named AS (
 
 SELECT panel, name, count(DISTINCT session_id) AS sessions, sum(requests) AS requests, sum(input_tokens) AS input_tokens,
        sum(output_tokens) AS output_tokens, sum(cached_input_tokens) AS cached_input_tokens,
-       sum(cache_write_tokens) AS cache_write_tokens, round(round(sum(cost_microusd), 6)) AS cost_microusd,
-       round(round(sum(computed_microusd), 6)) AS computed_microusd, sum(costed_tokens) AS costed_tokens,
+       sum(cache_write_tokens) AS cache_write_tokens, round(round(sum(cost_microusd) * 1e6) / 1e6) AS cost_microusd,
+       round(round(sum(computed_microusd) * 1e6) / 1e6) AS computed_microusd, sum(costed_tokens) AS costed_tokens,
        sum(tokens) AS tokens
 FROM named GROUP BY panel, name

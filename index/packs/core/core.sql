@@ -398,7 +398,8 @@ CREATE VIEW usage_totals AS
 -- cache or a search without a price leaves the cost unknown: then cost_microusd is NULL.
 -- costed_tokens is the part of tokens that the cost covers. Computed costs are not rounded here:
 -- their sums are rounded to six digits of a microdollar and then to microdollars, so that each
--- grouping of the same events has the same cost.
+-- grouping of the same events has the same cost. round(x * 1e6) / 1e6 is round(x, 6), for which
+-- SQLite prints the number and reads it again.
 CREATE VIEW usage_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
     rates AS MATERIALIZED (SELECT * FROM usage_rates UNION ALL SELECT * FROM no_rates),
@@ -461,8 +462,8 @@ CREATE VIEW usage_by_day AS
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
            sum(cache_write_tokens) AS cache_write_tokens,
-           round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,
-           round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,
+           round(round(sum(cost_microusd) * 1e6) / 1e6) / 1e6 AS cost_usd,
+           round(round(sum(computed_microusd) * 1e6) / 1e6) / 1e6 AS computed_cost_usd,
            sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY day;
 
@@ -471,8 +472,8 @@ CREATE VIEW usage_by_model AS
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
            sum(cache_write_tokens) AS cache_write_tokens,
-           round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,
-           round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,
+           round(round(sum(cost_microusd) * 1e6) / 1e6) / 1e6 AS cost_usd,
+           round(round(sum(computed_microusd) * 1e6) / 1e6) / 1e6 AS computed_cost_usd,
            sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY model;
 
@@ -481,8 +482,8 @@ CREATE VIEW usage_by_session AS
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
            sum(cache_write_tokens) AS cache_write_tokens,
-           round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,
-           round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,
+           round(round(sum(cost_microusd) * 1e6) / 1e6) / 1e6 AS cost_usd,
+           round(round(sum(computed_microusd) * 1e6) / 1e6) / 1e6 AS computed_cost_usd,
            sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY session_id;
 

@@ -18,7 +18,7 @@ points AS (
 sums AS MATERIALIZED (
     SELECT bar, max(own) AS at, coalesce(sum(events), 0) AS events, coalesce(sum(input), 0) AS input,
            coalesce(sum(cached), 0) AS cached, coalesce(sum(output), 0) AS output,
-           coalesce(CAST(round(round(sum(cost), 6)) AS INTEGER), 0) AS cost
+           coalesce(CAST(round(round(sum(cost) * 1e6) / 1e6) AS INTEGER), 0) AS cost
     FROM (SELECT *, max(begun) OVER (ORDER BY at, begun IS NULL) AS bar
           FROM (SELECT value AS at, key AS begun, value AS own, NULL AS events, NULL AS input, NULL AS cached, NULL AS output,
                        NULL AS cost FROM json_each(?11, '$.bars')
@@ -93,7 +93,7 @@ SELECT kind, text, more, high, low, mark, at, until, value, part FROM (
     FROM event_index WHERE ?10 AND NOT (timestamp >= ?2 AND timestamp < ?3) HAVING count(*) > 0
     UNION ALL
     SELECT 9, 0, 'note', n.value, NULL, NULL, NULL, NULL, n.key + 1, NULL, NULL, NULL
-    FROM (SELECT sum(tokens) AS tokens, sum(costed_tokens) AS costed, round(round(sum(computed_microusd), 6)) AS computed
+    FROM (SELECT sum(tokens) AS tokens, sum(costed_tokens) AS costed, round(round(sum(computed_microusd) * 1e6) / 1e6) AS computed
           FROM usage_event_costs WHERE timestamp >= ?2 AND timestamp < ?3),
          json_each(json_array(
              iif(costed > 0 AND costed < tokens,
