@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -697,6 +700,36 @@ START_TEST(a_following_shipper_ships_new_events)
 }
 END_TEST
 
+/* The first connection is closed, and the next one reaches the server. */
+START_TEST(a_target_that_answers_at_the_second_attempt_receives_all_events)
+{
+    NEEDS_SERVER();
+    struct sockaddr_un place = {.sun_family = AF_UNIX};
+    char folder[80], late[200];
+    int in, out;
+    snprintf(folder, sizeof folder, "%.60s/late", pg.dir);
+    snprintf(late, sizeof late, "postgresql:///fleet?host=%s&user=boss", folder);
+    snprintf(place.sun_path, sizeof place.sun_path, "%s/.s.PGSQL.5432", folder);
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&place, sizeof place), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    const char *const words[] = {"ship", late, "--as", "h1", "--wait", "120", NULL};
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    close(accept(listener, NULL, NULL));
+    ck_assert_int_eq(unlink(place.sun_path), 0);
+    ck_assert_int_eq(symlink("../.s.PGSQL.5432", place.sun_path), 0);
+    close(listener);
+    ck_assert_int_eq(fleet_join(pid), 0);
+    close(in);
+    close(out);
+    ck_assert_int_eq(unlink(place.sun_path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    assert_same("1");
+}
+END_TEST
+
 /* Another transaction has the lock with which a batch begins, and the shipper waits for it. */
 START_TEST(events_sent_to_a_silent_target_count_as_lag_and_the_figures_age)
 {
@@ -874,6 +907,7 @@ Suite *suite_ship(void)
     ship_add_row_tests(cases);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, a_following_shipper_ships_new_events);
+    tcase_add_test(cases, a_target_that_answers_at_the_second_attempt_receives_all_events);
     tcase_add_test(cases, events_sent_to_a_silent_target_count_as_lag_and_the_figures_age);
     tcase_add_test(cases, a_stopped_session_is_counted_until_it_continues);
     tcase_add_test(cases, a_slow_target_gets_fewer_and_larger_batches);
