@@ -24,33 +24,6 @@ static void setup(void)
     PACKS_ENABLE(&p, "lionagi");
 }
 
-START_TEST(tables_begin_with_the_printed_columns)
-{
-    struct memory m;
-    memory_init(&m, "s1", "lionagi", NULL);
-    ck_memory(&m,
-              "SELECT group_concat(name || ' ' || type, ', ') FROM pragma_table_info('messages') "
-              "WHERE cid < 10",
-              "id TEXT, created_at REAL, node_metadata JSON, content JSON, embedding BLOB, sender "
-              "TEXT, recipient TEXT, channel TEXT, role TEXT, lion_class INTEGER\n");
-    ck_memory(&m,
-              "SELECT group_concat(name || ' ' || type, ', ') FROM pragma_table_info('sessions') "
-              "WHERE cid < 9",
-              "id TEXT, created_at REAL, node_metadata JSON, name TEXT, user TEXT, progression_id "
-              "TEXT, first_msg_id TEXT, last_msg_id TEXT, updated_at REAL\n");
-    ck_memory(&m,
-              "SELECT group_concat(name || ' ' || type, ', ') FROM pragma_table_info('branches') "
-              "WHERE cid < 8",
-              "id TEXT, created_at REAL, node_metadata JSON, user TEXT, name TEXT, session_id "
-              "TEXT, progression_id TEXT, system_msg_id TEXT\n");
-    ck_memory(&m,
-              "SELECT group_concat(name || ' ' || type, ', ') FROM "
-              "pragma_table_info('progressions') WHERE cid < 3",
-              "id TEXT, created_at REAL, collection TEXT\n");
-    memory_done(&m);
-}
-END_TEST
-
 /* ---- In a store, through the guards ---- */
 
 static void add_message(const char *session, const char *id, const char *more)
@@ -106,28 +79,6 @@ START_TEST(one_of_several_processes_registers_a_class)
     ck_assert_int_eq(answers[1], CHILDREN - 1);
     ck_packs(&p, "SELECT type_id FROM message_types WHERE lion_class = 'my.Thing'", "6\n");
     ck_packs(&p, "SELECT count(*) FROM event_index WHERE type = 'message_type.registered'", "1\n");
-}
-END_TEST
-
-START_TEST(foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
-{
-    ck_append(&p, "s1", "session.created", "{}");
-    add_message("s1", "m1", "");
-    ck_append(&p, "s1", "branch.created", "{\"id\":\"b1\",\"system_msg_id\":\"m1\"}");
-    ck_append(&p, "s1", "branch.created", "{\"id\":\"b2\"}");
-    ck_packs(&p, "PRAGMA foreign_key_list(branches)",
-             "0|0|messages|system_msg_id|id|NO ACTION|NO ACTION|NONE\n"
-             "1|0|progressions|progression_id|id|NO ACTION|NO ACTION|NONE\n"
-             "2|0|sessions|session_id|id|NO ACTION|CASCADE|NONE\n");
-    char *said = packs_shell(&p, "state.db",
-                             "PRAGMA foreign_keys = ON; DELETE FROM messages WHERE id = 'm1';");
-    ck_assert_ptr_nonnull(strstr(said, "FOREIGN KEY constraint failed"));
-    free(said);
-    ck_text(packs_shell(&p, "state.db",
-                        "PRAGMA foreign_keys = ON; BEGIN; DELETE FROM sessions WHERE id = 's1'; "
-                        "SELECT count(*) FROM branches; SELECT count(*) FROM progressions; "
-                        "ROLLBACK; PRAGMA foreign_key_check;"),
-            "0\n3\n");
 }
 END_TEST
 
@@ -539,34 +490,6 @@ static int note_table(void *arg, const char *database, annal_slice name, uint64_
     return 0;
 }
 
-START_TEST(the_shell_cannot_change_delete_or_replace_recorded_rows)
-{
-    static const char *const wrong[] = {
-        "UPDATE status_transitions SET reason_code = 'x'",
-        "DELETE FROM status_transitions",
-        "INSERT OR REPLACE INTO status_transitions SELECT * FROM status_transitions",
-        "UPDATE OR REPLACE status_transitions SET id = 'x'",
-        "UPDATE admin_events SET actor = 'x'",
-        "DELETE FROM admin_events",
-        "INSERT OR REPLACE INTO admin_events SELECT * FROM admin_events",
-        "UPDATE OR REPLACE admin_events SET id = 'x'"};
-    ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
-    ck_append(&p, "s1", "session.transition", "{\"to\":\"completed\"}");
-    ck_append(&p, "_state", "admin.recorded", "{\"action\":\"vacuum\"}");
-    ck_packs(&p, "SELECT count(*) FROM status_transitions, admin_events", "1\n");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char *said = packs_shell(&p, "state.db", wrong[i]);
-        ck_assert_msg(strstr(said, "is append-only") != NULL, "%s: %s", wrong[i], said);
-        free(said);
-    }
-    ck_packs(&p, "SELECT count(*) FROM status_transitions, admin_events", "1\n");
-    packs_ck_rebuild(&p, "state.db", 1);
-    ck_append(&p, "s1", "session.pruned", "{}");
-    ck_packs(&p, "SELECT count(*) FROM status_transitions", "0\n");
-    packs_ck_rebuild(&p, "state.db", 1);
-}
-END_TEST
-
 /* Only users can have created such a table, in a writable database. */
 START_TEST(tables_of_an_unknown_module_are_not_counted)
 {
@@ -699,9 +622,7 @@ Suite *suite_lionagi(void)
 {
     Suite *suite = suite_create("lionagi");
     TCase *tcase = suite_case(suite, "pack", setup, packs_teardown);
-    tcase_add_test(tcase, tables_begin_with_the_printed_columns);
     tcase_add_test(tcase, one_of_several_processes_registers_a_class);
-    tcase_add_test(tcase, foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed);
     tcase_add_test(tcase, a_pruned_id_is_not_used_again_in_any_order);
     tcase_add_test(tcase, tables_without_the_late_columns_gain_them_in_place);
     tcase_add_test(tcase, an_old_check_on_the_status_is_dropped_and_rows_and_indexes_stay);
@@ -713,7 +634,6 @@ Suite *suite_lionagi(void)
         tcase, on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended, 0, 3);
     tcase_add_test(tcase, prune_keeps_a_session_that_a_team_refers_to);
     tcase_add_test(tcase, a_session_that_becomes_active_during_a_prune_is_kept);
-    tcase_add_test(tcase, the_shell_cannot_change_delete_or_replace_recorded_rows);
     tcase_add_test(tcase, tables_of_an_unknown_module_are_not_counted);
     tcase_add_test(tcase, a_third_process_sees_the_rows_of_two_others_and_a_held_lock_is_an_error);
     tcase_add_test(tcase, many_processes_that_append_to_a_session_leave_no_gap);
