@@ -31,7 +31,8 @@ static void begin(struct program *program, struct power_run *run, bool with_inde
 {
     const annal_store_options options = {
         .create = true, .no_keeper = true, .wait_ms = 1, .region_bytes = REGION_BYTES};
-    const annal_index_options index_options = {.follow = true, .wait_ms = 120000};
+    /* without a limit: states are explored while the index works */
+    const annal_index_options index_options = {.follow = true, .wait_ms = INT32_MAX};
     *program = (struct program){.run = run, .appended = program->appended};
     ck_ok(power_open(sim_process_new(run->disk), &options, &program->store, err));
     if (with_index)
