@@ -130,6 +130,13 @@ static int read_fields(struct verb_call *call)
     return exit_status;
 }
 
+/* Return whether a pack is the file of the user that has the noun. The file was read, so the index
+ * lacks the pack only because of an error, which it reported when it was opened. */
+static bool is_of_user(const struct noun *noun, const char *pack)
+{
+    return noun != NULL && noun->of_user && noun->pack == pack;
+}
+
 /* Check that the pack is enabled: otherwise the verb would append events that no guard checks, and
  * read tables that do not exist. The first verb that writes a note enables its pack.
  * NULL: no check. */
@@ -139,6 +146,8 @@ static int need_pack(const struct verb_call *call, const char *pack)
     annal_status status = pack == NULL ? ANNAL_OK : annal__packs_have(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND && call->type != NULL && strcmp(pack, "annotations") == 0)
         status = subject_enable(call->store, call->index, &err);
+    if (status == ANNAL_ERR_NOTFOUND && is_of_user(call->args->noun, pack))
+        return fail_refused("pack %s does not run, because its file has the error above", pack);
     if (status == ANNAL_ERR_NOTFOUND)
         return fail_storage("pack %s is not enabled in this store: run 'annal pack enable %s'",
                             pack, pack);

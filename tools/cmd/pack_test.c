@@ -4,8 +4,8 @@
  *
  * (1) A file is a sequence of cases. `== TITLE` begins a case, which has a store of its own, in a
  *     temporary directory; the lines before the first case are run at the beginning of each.
- *         pack NAME            enable an included pack, or add the file NAME.sql, whose path is
- *                              relative to the test file
+ *         pack NAME            enable an included pack, or check and add the file NAME.sql, whose
+ *                              path is relative to the test file; an error in it ends the run
  *         in SESSION           events below belong to this session, and queries read its databases
  *         > TYPE DATA          append an event through guards and fills
  *         ! TYPE DATA          the same; it must be refused with a message that contains the text
@@ -72,6 +72,7 @@ struct testing {
     annal_slice session, watched;
     uint64_t cases, failed;
     bool has_failed; /* whether a line of the current case failed */
+    int exit_status; /* not 0: no further line can be run */
     annal_error err; /* the last error */
 };
 
@@ -401,6 +402,7 @@ static void run_file_line(struct testing *t, const char *name)
 static void add_pack(struct testing *t, const char *name)
 {
     SCOPED_BUF path = {0}, text = {0};
+    annal_pack *pack = NULL;
     const char *slash = strrchr(t->file, '/'), *base = strrchr(name, '/');
     size_t len = strlen(name);
     if (len < 5 || strcmp(name + len - 4, ".sql") != 0) {
@@ -411,10 +413,13 @@ static void add_pack(struct testing *t, const char *name)
     if (slash != NULL && name[0] != '/')
         must_append(&path, t->file, (size_t)(slash + 1 - t->file));
     must_append_text(&path, name);
-    if (verb_read_file(must_cstr(&path), &text) != 0) {
-        t->has_failed = true;
+    t->exit_status = verb_read_file(must_cstr(&path), &text);
+    if (t->exit_status == 0 &&
+        annal_pack_parse(path.ptr, annal__buf_slice(&text), &pack, &t->err) < 0)
+        t->exit_status = fail_error(&t->err);
+    annal_pack_free(pack);
+    if (t->exit_status != 0)
         return;
-    }
     annal__buf_clear(&path);
     must_printf(&path, "%s/packs", store_path(t));
     (void)mkdir(path.ptr, 0777);
@@ -541,7 +546,8 @@ static void run_line(struct testing *t, char *line)
 /* Run the lines up to the next case, or to the end. */
 static void run_lines(struct testing *t)
 {
-    for (char *line; strncmp(t->next, "== ", 3) != 0 && (line = take_line(t)) != NULL;)
+    for (char *line;
+         t->exit_status == 0 && strncmp(t->next, "== ", 3) != 0 && (line = take_line(t)) != NULL;)
         run_line(t, line);
 }
 
@@ -552,8 +558,8 @@ static int run_case(struct testing *t, const char *common)
     char *next = t->next;
     unsigned line = t->line;
     t->has_failed = false;
-    int exit_status = open_store(t);
-    if (exit_status == 0) {
+    t->exit_status = open_store(t);
+    if (t->exit_status == 0) {
         t->next = text;
         t->line = 0;
         run_lines(t);
@@ -567,7 +573,7 @@ static int run_case(struct testing *t, const char *common)
     }
     close_store(t);
     annal__free(text);
-    return exit_status;
+    return t->exit_status;
 }
 
 /* Refuse a file for the NUL byte that ends text. Returns the exit status. */
