@@ -330,6 +330,17 @@ static int set_path(struct buf *path, const struct kept_row *row)
                : fail_refused("the name of a file is too long: '%.*s'", ANNAL_FMT(name));
 }
 
+/* Print why a path below DIR cannot be used. Returns an exit status: a link, a file or a directory
+ * in its place is wrong input, as a wrong path is. */
+static int fail_path(const annal_error *err)
+{
+    static const int wrong[] = {ELOOP, ENOTDIR, EISDIR, ENOENT, ENAMETOOLONG};
+    int exit_status = fail_error(err);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        exit_status = err->os_errno == wrong[i] ? EXIT_REFUSED : exit_status;
+    return exit_status;
+}
+
 static bool holds(const struct below *below, const char *path, annal_slice content)
 {
     SCOPED_BUF have = {.limit = content.len + 1};
@@ -349,7 +360,7 @@ static int write_row(struct writing *writing, const char *path, annal_slice cont
     else if (changed)
         status = annal__below_replace(&writing->below, path, content, &as_usual, &err);
     if (status < 0)
-        return fail_error(&err);
+        return fail_path(&err);
     *(content.ptr == NULL ? &writing->deleted
       : changed           ? &writing->written
                           : &writing->unchanged) += changed || content.ptr != NULL;
@@ -397,7 +408,7 @@ int verb_write_files(const struct args *args)
         (void)annal__fail_errno(&err, "cannot make directory '%s'", directory);
     else
         (void)annal__below_open(directory, &writing.below, &err);
-    exit_status = err.status < 0 ? fail_error(&err) : write_rows(&writing, &kept);
+    exit_status = err.status < 0 ? fail_path(&err) : write_rows(&writing, &kept);
     annal__below_close(&writing.below);
     if (exit_status == 0 && !args->json)
         printf("%" PRIu64 " file%s written, %" PRIu64 " deleted, %" PRIu64 " unchanged\n",
