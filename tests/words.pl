@@ -15,21 +15,21 @@ use warnings;
 
 my $start = qr/(?:\A|[.;:]\s+|\n[ \t]*\n\s*|\n\s*[-*]\s+|\|\s+|")/;
 my @habits = (
-    [ 'a clause as subject (who, what): use a noun',   qr/$start(?:Who|Whoever|What|Whose|Where)\s+[a-z]+/ ],
-    [ '"that of", "Of a": repeat the noun, use "for"', qr/\b(?:that|those)\s+of\b|${start}Of\s+(?:an?|the|each|two|several|what|those|them|all|many|it|that)\b/ ],
-    [ '"is there": exists, is missing',                qr/\b(?:is|are|was|were|be)\s+(?:not\s+)?(?:there|here)\b/ ],
-    [ '"is said": name who reports or asks',           qr/\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:said|told|asked|named)\b/ ],
-    [ '"go on": continue',                             qr/\b(?:go|goes|going|went)\s+on\b/ ],
-    [ '"come": arrive, be appended, follow',           qr/\b(?:comes?|came|coming)\b/ ],
-    [ '"bring", "get its": copy, download, receive',   qr/\b(?:brings?|brought)\b|\b(?:gets?|got)\s+(?:its|it|what|another|none|these|those)\b/ ],
-    [ '"is made": create, build, write',               qr/\b(?:is|are|was|were|be|been)\s+made\b|\bmakes?\s+(?:none|one|it|them)\b/ ],
-    [ '"has it": own, hold, contain',                  qr/\b(?:has|have|had)\s+(?:it|them|none|one)\b|\b[Ww]ho\s+has\b/ ],
-    [ '"is no": is not a, does not exist',             qr/\b(?:is|are|was|were)\s+(?:no\s+[a-km-z]|none\b)/ ],
-    [ '"away", "behind": unreachable, after',          qr/\b(?:away|behind)\b/ ],
-    [ '"as it is", "what it was": unchanged, differs', qr/\b(?:as|what|where)\s+(?:it|they)\s+(?:is|are|was|were)\b/ ],
-    [ '"nobody", "somebody": no process, a caller',    qr/\b(?:[Nn]o|[Ss]ome|[Aa]ny)body\b|\b[Ww]hoever\b/ ],
-    [ '"so many", "anew": N, again',                   qr/\bso\s+(?:many|long|much|old|large|often|far)\b|\b(?:anew|meanwhile|again\s+and\s+again|for\s+ever)\b/ ],
-    [ '"the one": repeat the noun',                    qr/\b(?:the|that|this|another|of|than|with|without)\s+ones?\b/ ],
+    [ 'use a noun as the subject',              qr/$start(?:Who|Whoever|What|Whose|Where)\s+[a-z]+/ ],
+    [ 'repeat the noun, use "for"',             qr/\b(?:that|those)\s+of\b|${start}Of\s+(?:an?|the|each|two|several|what|those|them|all|many|it|that)\b/ ],
+    [ 'exists, is missing',                     qr/\b(?:is|are|was|were|be)\s+(?:not\s+)?(?:there|here)\b/ ],
+    [ 'name who reports or asks',               qr/\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:said|told|asked|named)\b/ ],
+    [ 'continue',                               qr/\b(?:go|goes|going|went)\s+on\b/ ],
+    [ 'arrive, be appended, follow',            qr/\b(?:comes?|came|coming)\b/ ],
+    [ 'copy, download, receive',                qr/\b(?:brings?|brought)\b|\b(?:gets?|got)\s+(?:its|it|what|another|none|these|those)\b/ ],
+    [ 'create, build, write',                   qr/\b(?:is|are|was|were|be|been)\s+made\b|\bmakes?\s+(?:none|one|it|them)\b/ ],
+    [ 'own, hold, contain',                     qr/\b(?:has|have|had)\s+(?:it|them|none|one)\b|\b[Ww]ho\s+has\b/ ],
+    [ 'is not a, does not exist',               qr/\b(?:is|are|was|were)\s+(?:no\s+[a-km-z]|none\b)/ ],
+    [ 'unreachable, after',                     qr/\b(?:away|behind)\b/ ],
+    [ 'unchanged, differs',                     qr/\b(?:as|what|where)\s+(?:it|they)\s+(?:is|are|was|were)\b/ ],
+    [ 'no process, a caller',                   qr/\b(?:[Nn]o|[Ss]ome|[Aa]ny)body\b|\b[Ww]hoever\b/ ],
+    [ 'N, again',                               qr/\bso\s+(?:many|long|much|old|large|often|far)\b|\b(?:anew|meanwhile|again\s+and\s+again|for\s+ever)\b/ ],
+    [ 'repeat the noun',                        qr/\b(?:the|that|this|another|of|than|with|without)\s+ones?\b/ ],
 );
 my @groups = ( 'messages', 'help texts', 'man page and docs', 'public headers', 'other comments', 'names of tests' );
 
@@ -50,10 +50,12 @@ sub text {
             my ( $from, $to ) = ( $-[0], $+[0] );
             my $at = $line + ( substr( $text, 0, $to ) =~ tr/\n// );
             my $around = substr( $text, $from > 50 ? $from - 50 : 0, $to - $from + ( $from > 50 ? 100 : $from + 50 ) );
-            $around =~ s/\s+/ /g;
+            my $found = substr( $text, $from, $to - $from ) . ( substr( $text, $to ) =~ /^(\w*)/ ? $1 : '' );
+            $found =~ s/^[^A-Za-z]+//;
+            s/\s+/ /g for $around, $found;
             $hits{$file}++;
             $group_hits{$group}++;
-            push @{ $said{$file} }, "$file:$at: $what\n    … $around …";
+            push @{ $said{$file} }, "$file:$at: \"$found\": $what\n    … $around …";
         }
     }
 }

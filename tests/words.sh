@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Check the words of the tree. Names of tests are sentences without ids of documents that are not in the tree. Texts for
 # users have none of the worn-out words below. No file has more hits of fifteen habits of phrasing in 1,000 words than
-# words.txt records, and names in backquotes exist (words.pl). Each source names its license. Pages have 100 columns.
+# words.txt records, and names in backquotes exist (words.pl). Each source names its license. Pages have 100 columns, and
+# texts of help 80.
 #
 # usage: words.sh [table|lower [PREFIX...]|list FILE...]
 #        table: words and hits by group of text; list: the hits in FILE
@@ -42,6 +43,11 @@ find . \( -name .git -o -name 'build*' -o -name node_modules -o -name dist -o -p
         $code = !$code if /^\s*```/;
         print "$ARGV:$.: more than 100 columns\n" if !$code && !/^\s*\|/ && length > 101;
         close ARGV if eof' >>"$bad" || true
+
+# The help of a verb has at most 80 columns (tools.args checks the text that is printed).
+# shellcheck disable=SC2016 # variables of perl
+perl -CSD -ne 'print "$ARGV:$.: ", length() - 1, " columns, more than 80\n" if length > 81; close ARGV if eof' \
+    tools/help/*.txt >>"$bad" || true
 
 habits >>"$bad" || true
 
