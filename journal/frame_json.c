@@ -24,21 +24,12 @@
 #include "journal/base/number.h"
 #include "journal/envelope.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define TRAILER_BYTES ((size_t)25)
 
 static const char hex_digits[] = "0123456789abcdef";
-
-/* The value of a hex digit, plus 1; 0 for any other character. */
-static const uint8_t hex_values[256] = {
-    ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
-    ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16};
-
-static int hex_value(char c)
-{
-    return hex_values[(unsigned char)c] - 1;
-}
 
 /* ---- Encoding ---- */
 
@@ -126,18 +117,31 @@ static annal_status encode_event(struct buf *out, const annal_draft *draft,
 
 /* ---- Reading ---- */
 
+/* Read eight digits, each of them in a byte of one word; false if another character is among them.
+ */
+static bool read_eight(const char *at, uint64_t *out_value)
+{
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    uint64_t text;
+    memcpy(&text, at, sizeof text);
+    text = le64toh(text);
+    uint64_t letters = text >> 6 & each; /* 1 in the byte of a letter */
+    uint64_t digits = (text & 15 * each) + 9 * letters;
+    uint64_t written = digits + '0' * each + ('a' - '0' - 10) * letters;
+    bool fits = written == text && (digits & 16 * each) == 0 &&
+                ((digits + 6 * each) >> 4 & each) == letters; /* those from 10 on are letters */
+    digits = (digits << 4 | digits >> 8) & UINT64_C(0x00ff00ff00ff00ff);
+    digits = (digits << 8 | digits >> 16) & UINT64_C(0x0000ffff0000ffff);
+    *out_value = (digits << 16 | digits >> 32) & UINT32_MAX;
+    return fits;
+}
+
 static bool read_hex(const char *at, uint64_t *out_value)
 {
-    int64_t high = 0, low = 0, bad = 0;
-    for (int i = 0; i < 8; i++) {
-        int first = hex_value(at[i]), second = hex_value(at[i + 8]);
-        bad |= first | second;
-        high = high * 16 + first;
-        low = low * 16 + second;
-    }
-    if (bad < 0)
+    uint64_t high, low;
+    if (!read_eight(at, &high) || !read_eight(at + 8, &low))
         return false;
-    *out_value = (uint64_t)high << 32 | (uint64_t)low;
+    *out_value = high << 32 | low;
     return true;
 }
 
@@ -206,11 +210,12 @@ static inline annal_slice take_string(struct walk *walk)
 
 static inline int64_t take_time(struct walk *walk)
 {
+    const annal_slice text = {walk->at, ANNAL_TIME_BYTES - 1};
     int64_t time_us = 0;
-    annal_slice text = take_string(walk);
+    walk->fits = walk->fits && (size_t)(walk->end - walk->at) > text.len &&
+                 text.ptr[text.len] == '"' && annal_time_parse(text, &time_us, NULL) == ANNAL_OK;
     if (walk->fits)
-        walk->fits =
-            text.len == ANNAL_TIME_BYTES - 1 && annal_time_parse(text, &time_us, NULL) == ANNAL_OK;
+        walk->at += ANNAL_TIME_BYTES;
     return time_us;
 }
 
@@ -263,13 +268,8 @@ static bool parse_head(annal_slice head, annal_event *out_event, size_t *out_dat
 static void take_file_id(struct walk *walk, uint8_t out[FRAME_FILE_ID_BYTES])
 {
     annal_slice text = take_string(walk);
-    walk->fits = walk->fits && text.len == 2 * FRAME_FILE_ID_BYTES;
-    for (size_t i = 0; walk->fits && i < FRAME_FILE_ID_BYTES; i++) {
-        int high = hex_value(text.ptr[2 * i]);
-        int low = hex_value(text.ptr[2 * i + 1]);
-        walk->fits = high >= 0 && low >= 0;
-        out[i] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
-    }
+    walk->fits = walk->fits && text.len == 2 * FRAME_FILE_ID_BYTES &&
+                 annal__hex_read(text.ptr, FRAME_FILE_ID_BYTES, out);
 }
 
 /* Read the value of the header's member "fork": null, or the session and event after which the fork

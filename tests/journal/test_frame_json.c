@@ -4,6 +4,7 @@
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct codec *const json = &annal__codec_json;
@@ -186,6 +187,23 @@ START_TEST(a_trailer_has_sixteen_lower_case_hex_digits)
 }
 END_TEST
 
+START_TEST(no_other_byte_is_a_digit_of_a_trailer)
+{
+    char text[] = ",\"h\":\"0123456789abcdef\"}\n";
+    for (size_t at = 6; at < 22; at++) {
+        char before = text[at];
+        for (unsigned byte = 1; byte < 256; byte++) {
+            uint64_t h = 0;
+            text[at] = (char)byte;
+            bool fits = strchr("0123456789abcdef", (int)byte) != NULL;
+            ck_assert_int_eq(json->trailer(annal_slice_of(text), &h), fits);
+            ck_assert(!fits || h == strtoull(text + 6, NULL, 16));
+        }
+        text[at] = before;
+    }
+}
+END_TEST
+
 Suite *suite_frame_json(void)
 {
     Suite *suite = suite_create("frame_json");
@@ -196,5 +214,6 @@ Suite *suite_frame_json(void)
     tcase_add_test(tests, a_header_may_name_the_replaced_journal_and_the_parent_of_a_fork);
     tcase_add_test(tests, a_foreign_line_is_not_parsed);
     tcase_add_test(tests, a_trailer_has_sixteen_lower_case_hex_digits);
+    tcase_add_test(tests, no_other_byte_is_a_digit_of_a_trailer);
     return suite;
 }
