@@ -6,8 +6,8 @@
  * journal are valid while the state is SESSION_OWNED; otherwise another process may have written to
  * the journal since.
  *
- *      0 ───────── logged ───────── end   bytes of the journal
- *      log or synced   │  level os: in the page cache, and in `loose`
+ *      0 ────────── logged ────────── end        bytes of the journal
+ *      in the log or synced  │ level os: in the page cache, and in `loose`
  *
  * (1) Everything below `logged` is in a group (durable or being written) or synced in the journal.
  *     The next record starts there (commit-log rule 3).

@@ -71,7 +71,7 @@ run_part() {
         tests/valgrind.sh build/bench
         cmake --preset dev
         cmake --build --preset dev
-        ANNAL_TEST_FULL=1 ctest --preset dev -R '^tools[.]'
+        ANNAL_TEST_FULL=1 ctest --preset dev -R '^(tools|commands)[.]'
         ;;
     large)
         cmake --preset bench

@@ -10,6 +10,7 @@
 #include "tools/cli/command.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ static _Noreturn void become_command(char *bytes, size_t len, const int *files)
     setrlimit(RLIMIT_FSIZE, &head->file_bytes);
     environ = words + head->words + 1;
     if (getenv("AS_NOBODY") != NULL && geteuid() == 0 &&
-        (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+        (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         fail("become another user");
     int exit_status = command_main(head->words, words);
 #ifdef __SANITIZE_ADDRESS__

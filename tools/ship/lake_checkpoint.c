@@ -4,9 +4,9 @@
  * them all:
  *
  *     {"annal_lake":1,"checkpoint":n,"events":…}
- *     {"file":"…","rows":…,"bytes":…,"hash":"…","replaced_us":…}  each file still there
- *     {"session":"…","seq":…,"h":"…","at":…}                      each head
- *     {"pieces":…,"h":"…"}                                        as in manifests
+ *     {"file":"…","rows":…,"bytes":…,"hash":"…","replaced_us":…}    each file that was not removed
+ *     {"session":"…","seq":…,"h":"…","at":…}                        each head
+ *     {"pieces":…,"h":"…"}                                          as in manifests
  *
  * (1) It is written by a process that opened the lake for writing and had to read many manifests,
  *     and by compaction. The old one is removed first. It is never required: if it is missing for a
