@@ -88,6 +88,16 @@ static annal_status begin_checked(annal_index *index, sqlite3 *db, annal_error *
     return status < 0 ? status : annal__derived_check(&index->derived, db, "main", err);
 }
 
+/* Put the line in which SQLite found an error before its message, unless that is the first. */
+static void add_line(annal_error *err, annal_status status, sqlite3 *db, annal_slice sql)
+{
+    unsigned line = 1;
+    for (int at = 0, end = sqlite3_error_offset(db); at < end && (size_t)at < sql.len; at++)
+        line += sql.ptr[at] == '\n';
+    if (status < 0 && line > 1)
+        annal__error_context(err, "line %u", line);
+}
+
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -120,8 +130,10 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
             status = annal__run_health_add(db, index->store, err);
         if (status >= 0)
             status = begin_checked(used, db, err);
-        if (status >= 0)
+        if (status >= 0) {
             status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
+            add_line(err, status, db, sql);
+        }
     }
     if (status >= 0 && call->functions != NULL &&
         options.param_count > (size_t)sqlite3_bind_parameter_count(stmt))

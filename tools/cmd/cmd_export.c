@@ -70,6 +70,7 @@ static int export_all(const struct args *args, int format, const char *sql, anna
                             .many = list->count > 1,
                             .full = args_has(args, "full"),
                             .tree = args_has(args, "tree"),
+                            .format = args_get(args, "format"),
                             .sql = sql,
                             .progress = &progress,
                             .bytes_done = &bytes_done};

@@ -24,22 +24,32 @@ WITH RECURSIVE members (id, depth, made) AS MATERIALIZED (
     UNION
     SELECT s.id, m.depth + 1, s.created_at FROM members m JOIN sessions s ON s.parent_session_id = m.id WHERE ?3 AND m.depth < 64),
 
+-- What belongs to each of them: events of its own, and those of its ancestors up to the fork.
+pieces AS MATERIALIZED (
+    SELECT m.id AS session, l.ancestor_id AS owner, l.depth, l.from_seq, CASE m.depth WHEN 0 THEN min(l.to_seq, ?2) ELSE l.to_seq END AS to_seq
+    FROM members m CROSS JOIN lineage l ON l.session_id = m.id),
+
 -- Without data, so that memory does not grow with the size of the events.
 history (session, owner, seq, at, who) AS (
-    SELECT m.id, e.session_id, e.seq, e.timestamp,
+    SELECT p.session, p.owner, e.seq, e.timestamp,
            CASE WHEN e.type = 'message.added' THEN CASE WHEN e.data ->> '$.role' IN ('assistant', 'user') THEN e.data ->> '$.role' ELSE 'system' END
                 WHEN e.type IN ('tool.called', 'tool_call') THEN 'call' WHEN e.type = 'agent.turn.usage' THEN 'usage' ELSE 'result' END
-    FROM members m CROSS JOIN lineage l ON l.session_id = m.id
-    CROSS JOIN events e ON e.session_id = l.ancestor_id AND e.seq BETWEEN l.from_seq AND l.to_seq
-    WHERE (m.depth > 0 OR e.seq <= ?2)
-      AND e.type IN ('message.added', 'tool.called', 'tool.returned', 'tool.failed', 'tool_call', 'tool_result', 'tool_error', 'agent.turn.usage')),
+    FROM pieces p CROSS JOIN events e ON e.session_id = p.owner AND e.seq BETWEEN p.from_seq AND p.to_seq
+    WHERE e.type IN ('message.added', 'tool.called', 'tool.returned', 'tool.failed', 'tool_call', 'tool_result', 'tool_error', 'agent.turn.usage')),
 
+-- A call of an ancestor may have its result there, or after the fork.
 called AS MATERIALIZED (
-    SELECT m.id AS session, t.seq, CAST(CASE WHEN m.depth > 0 OR t.result_seq <= ?2 THEN t.result_seq END AS INTEGER) AS result_seq, t.call_id, t.tool, t.exit_code,
-           t.status = 'failed' AS failed
-    FROM members m CROSS JOIN lineage l ON l.session_id = m.id
-    CROSS JOIN tool_calls t ON t.session_id = l.ancestor_id AND t.seq BETWEEN l.from_seq AND l.to_seq
-    WHERE t.seq IS NOT t.result_seq), -- else a result without a call
+    SELECT session, seq, call_id, tool, answerer, CAST(min(result_seq) AS INTEGER) AS result_seq, exit_code, failed FROM (
+        SELECT p.session, t.seq, t.call_id, t.tool, p.owner AS answerer, CASE WHEN t.result_seq <= p.to_seq THEN t.result_seq END AS result_seq,
+               t.exit_code, t.status = 'failed' AS failed
+        FROM pieces p CROSS JOIN tool_calls t ON t.session_id = p.owner AND t.seq BETWEEN p.from_seq AND p.to_seq
+        WHERE t.seq IS NOT t.result_seq -- else a result without a call
+        UNION ALL
+        SELECT p.session, t.seq, t.call_id, t.tool, a.owner, r.result_seq, r.exit_code, r.status = 'failed'
+        FROM pieces p JOIN pieces a ON a.session = p.session AND a.depth < p.depth
+        CROSS JOIN tool_calls t ON t.session_id = p.owner AND t.seq BETWEEN p.from_seq AND p.to_seq AND t.seq IS NOT t.result_seq
+        CROSS JOIN tool_calls r ON r.session_id = a.owner AND r.call_id = t.call_id AND r.called_at IS NULL AND r.seq BETWEEN a.from_seq AND a.to_seq)
+    GROUP BY session, seq),
 answered AS MATERIALIZED (SELECT DISTINCT session, result_seq AS seq FROM called WHERE result_seq IS NOT NULL),
 
 -- Rule (1). The result of a call belongs to the step of the call, and does not begin a step.
@@ -50,11 +60,11 @@ numbered AS (
     SELECT *, sum(who IN ('user', 'system', 'orphan') OR before IS NULL OR before NOT IN ('assistant', 'call') OR before = 'call' AND who = 'assistant')
               OVER (PARTITION BY session ORDER BY seq ROWS UNBOUNDED PRECEDING) AS step
     FROM (SELECT *, lag(who) OVER (PARTITION BY session ORDER BY seq) AS before FROM acts WHERE who <> 'usage')),
--- messages: [owner, seq] of each; calls: [owner, seq, seq of the result, id, tool, exit code, whether it failed].
+-- messages: [owner, seq] of each; calls: [owner, seq, seq of the result, id, tool, exit code, whether it failed, owner of the result].
 steps AS MATERIALIZED (
     SELECT n.session, min(n.seq) AS first, min(n.at) AS at, max(who) AS who,
            json_group_array(json_array(n.owner, n.seq)) FILTER (WHERE who <> 'call') AS messages,
-           json_group_array(json_array(n.owner, n.seq, c.result_seq, coalesce(c.call_id, n.owner || '.' || n.seq), c.tool, c.exit_code, c.failed))
+           json_group_array(json_array(n.owner, n.seq, c.result_seq, coalesce(c.call_id, n.owner || '.' || n.seq), c.tool, c.exit_code, c.failed, c.answerer))
                FILTER (WHERE who = 'call') AS calls
     FROM numbered n LEFT JOIN called c ON c.session = n.session AND c.seq = n.seq
     WHERE who <> 'result' GROUP BY n.session, step),
@@ -140,7 +150,7 @@ SELECT CASE p.part
                                ELSE '' || (data -> '$.output') END)
                         || CASE WHEN failed THEN ',"extra":{"is_error":true' || coalesce(',"exit_code":' || exit_code, '') || '}' ELSE '' END || '}') || ']}'
              FROM (SELECT o.value ->> 3 AS call_id, o.value ->> 6 AS failed, o.value ->> 5 AS exit_code, e.data
-                   FROM json_each(p.calls) o CROSS JOIN events e ON e.session_id = o.value ->> 0 AND e.seq = o.value ->> 2
+                   FROM json_each(p.calls) o CROSS JOIN events e ON e.session_id = o.value ->> 7 AND e.seq = o.value ->> 2
                    UNION ALL
                    SELECT NULL, e.type IN ('tool.failed', 'tool_error'), NULL, e.data
                    FROM json_each(p.messages) o CROSS JOIN events e ON e.session_id = o.value ->> 0 AND e.seq = o.value ->> 1

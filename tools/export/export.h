@@ -22,6 +22,7 @@ struct export
     bool many;          /* whether several sessions are exported */
     bool full;          /* whether nothing is cut */
     bool tree;          /* whether the sub-agents are exported with a session */
+    const char *format; /* name of the format, or path of its file, for messages */
     const char *sql;    /* SELECT of the format, for select_export() */
     annal_index *index; /* opened by select_export(); the caller closes it */
     bool damaged;       /* whether something unreadable was skipped and reported */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports a session with the SELECT of a format: the rows of its one column are printed one after
- * the other. The parameters are ?1, the session; ?2, the seq of the last event; ?3, whether to
- * export the tree; ?4, whether to cut nothing. Two lines at the head of a format:
+ * Exports a session with the SELECT of a format: the texts of its first column are printed one
+ * after the other, and NULL prints nothing. The parameters are ?1, the session; ?2, the seq of the
+ * last event; ?3, whether to export the tree; ?4, whether to cut nothing. Two lines at the head of
+ * a format:
  *
  *     -- output: json    also escapes of halves of surrogate pairs become U+FFFD
  *     -- nothing: TEXT   what a session has for which the SELECT returns no row
  */
 #include "index/sys/sql_functions.h"
+#include "journal/base/error.h"
 #include "journal/base/json_halves.h"
 #include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
@@ -16,12 +18,14 @@
 #include "tools/export/export.h"
 #include "tools/show/values.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct printing {
     struct buf text;
     bool json; /* whether the head of the format says "-- output: json" */
-    bool any;  /* whether a row was printed */
+    uint64_t rows;
+    bool refused; /* whether the last row is neither a text nor NULL */
 };
 
 /* Print a row. Halves of surrogate pairs become U+FFFD, because strict readers refuse them: in JSON
@@ -29,8 +33,10 @@ struct printing {
 static int print_row(void *arg, const annal_row *row)
 {
     struct printing *printing = arg;
-    printing->any = true;
-    if (row->values[0].kind == ANNAL_VALUE_TEXT) {
+    annal_value_kind kind = row->values[0].kind;
+    printing->rows++;
+    printing->refused = kind != ANNAL_VALUE_TEXT && kind != ANNAL_VALUE_NULL;
+    if (kind == ANNAL_VALUE_TEXT) {
         struct buf *text = &printing->text;
         annal__buf_clear(text);
         must_append_slice(text, row->values[0].bytes);
@@ -39,7 +45,7 @@ static int print_row(void *arg, const annal_row *row)
             (void)annal__json_mend_halves(text->ptr, text->len, true);
         out_slice(annal__buf_slice(text));
     }
-    return out_wanted() ? 0 : ANNAL_END;
+    return out_wanted() && !printing->refused ? 0 : ANNAL_END;
 }
 
 /* Report that the SELECT returned no row. Return the exit status. */
@@ -71,10 +77,16 @@ int select_export(struct export *export)
                                              select_functions, print_row, &printing, &err);
     export->damaged = export->damaged || annal__store_damages_said(export->store) > damages;
     annal__buf_done(&printing.text);
+    if (printing.refused)
+        return fail_usage("format '%s': row %" PRIu64 " of the SELECT is a number or a BLOB, and "
+                          "only a text is printed: use CAST(x AS TEXT)",
+                          export->format, printing.rows);
+    if (status == ANNAL_ERR_SQL)
+        annal__error_context(&err, "format '%s'", export->format);
     if (status < 0) /* the same SELECT would fail for every session */
         return fail_error(&err) == EXIT_STORAGE ? EXIT_STORAGE : EXIT_USAGE;
     catch_up_say_lag(&lag);
-    if (!printing.any)
+    if (printing.rows == 0)
         return refuse_nothing(export);
     return lag.bytes > 0 ? EXIT_REFUSED : EXIT_DONE;
 }
