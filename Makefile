@@ -240,9 +240,11 @@ bench-parts: setup
 picture: build
 	/usr/bin/python3 docs/terminal.py build/release/tools/annal
 
+# In the build of make test if it exists, else in the build of make.
+man: preset = $(if $(wildcard build/dev/CMakeCache.txt),dev,release)
 man: setup
-	cmake --preset release && cmake --build build/release --target annal_manual
-	build/release/tools/annal_manual <tools/manual/annal.1.in >build/annal.1
+	cmake --preset $(preset) && cmake --build build/$(preset) --target annal_manual
+	build/$(preset)/tools/annal_manual <tools/manual/annal.1.in >build/annal.1
 	mv build/annal.1 docs/annal.1
 
 reference:
