@@ -77,6 +77,15 @@ said AS MATERIALIZED (
     FROM (SELECT *, trim(CASE WHEN text LIKE '"%' THEN text ->> '$' END, char(9, 10, 13, 32)) IS '' AS blank
           FROM blocks WHERE NOT repeats)),
 
+-- A call of an ancestor may have its result there, or after the fork.
+called AS MATERIALIZED (
+    SELECT t.seq, t.call_id, t.tool, coalesce(CASE WHEN t.result_seq <= l.to_seq THEN t.result_seq END, (
+               SELECT min(r.result_seq)
+               FROM lineage a CROSS JOIN tool_calls r ON r.session_id = a.ancestor_id AND r.seq BETWEEN a.from_seq AND a.to_seq
+               WHERE a.session_id = ?1 AND a.depth < l.depth AND r.call_id = t.call_id AND r.called_at IS NULL)) AS result_seq
+    FROM lineage l CROSS JOIN tool_calls t ON t.session_id = l.ancestor_id AND t.seq BETWEEN l.from_seq AND l.to_seq
+    WHERE l.session_id = ?1),
+
 -- An input is an object, or a text that is not a JSON object.
 calls AS MATERIALIZED (
     SELECT h.seq, h.at, h.ms, h.taken_back, t.result_seq,
@@ -89,7 +98,7 @@ calls AS MATERIALIZED (
                      AND json_type(h.data ->> '$.input') = 'object' THEN json(h.data ->> '$.input')
                 WHEN coalesce(json_type(h.data, '$.input'), 'null') = 'null' THEN '{}'
                 ELSE h.data -> '$.input' END AS input
-    FROM history h JOIN tool_calls t ON t.seq = h.seq AND t.session_id IN (SELECT ancestor_id FROM lineage WHERE session_id = ?1)
+    FROM history h JOIN called t ON t.seq = h.seq
     WHERE h.kind = 'call'),
 
 results AS MATERIALIZED (
@@ -131,7 +140,7 @@ numbered AS MATERIALIZED (
                   OR who = 'assistant' AND what <> 'call' AND before = 'assistant call')
               OVER (ORDER BY seq, k ROWS UNBOUNDED PRECEDING) AS g
     FROM (SELECT *, min(k) OVER (PARTITION BY seq) AS first,
-                 lag(who || ' ' || what) OVER (ORDER BY seq, k) AS before FROM parts)),
+                 lag(who || ' ' || what, 1, '') OVER (ORDER BY seq, k) AS before FROM parts)),
 
 ends AS MATERIALIZED (SELECT g, max(seq) AS place FROM numbered WHERE what <> 'result' GROUP BY g),
 
