@@ -137,6 +137,14 @@ pack_page() {
             grep -q "($page.md)\|(packs/$page.md)" "$list" || echo "$list: $page.md is missing"
         done
     done
+    # Names of tables of other packs have a point.
+    echo 1 | "$command" append run-1 --type n --store "$work/core" >/dev/null
+    "$command" schema --store "$work/core" | sed -nE 's/^([a-z_]+) +(table|view|virtual) +/\1 /p' | sort >"$work/tables"
+    # shellcheck disable=SC2016 # backquotes on purpose
+    section core Columns | sed -nE 's/^\| `([^`]+)` \| `([^`]+)` \|$/\1 \2/p' | sort | comm -23 - "$work/tables" |
+        sed 's/^/docs\/packs\/core.md: annal schema has other columns: /'
+    section core Tables | spans | sort -u >"$work/words"
+    cut -d' ' -f1 "$work/tables" | comm -23 - "$work/words" | sed 's/^/docs\/packs\/core.md: this table is missing: /'
 } >"$work/out"
 [ ! -s "$work/out" ] || {
     cat "$work/out"

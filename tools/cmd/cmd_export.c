@@ -124,7 +124,8 @@ static int run(const struct args *args)
         (args->operand_count != 1 || args_has(args, "at") || args_has(args, "full")))
         exit_status = fail_usage("--format html needs exactly one SESSION, and no --at or --full");
     if (exit_status == EXIT_DONE && args_has(args, "tree") && format < HTML)
-        exit_status = fail_usage("--tree needs --format html, " SELECT_NAMES " or FILE.sql");
+        exit_status = fail_usage(
+            "--tree cannot be used with --format jsonl (the default), markdown, otlp or bundle");
     if (exit_status == EXIT_DONE && format == BUNDLE && !args_has(args, "to") &&
         isatty(STDOUT_FILENO))
         exit_status = fail_usage("a bundle is binary: use --to FILE to write it to a file");
@@ -149,7 +150,7 @@ static const struct field fields[] = {
     OPTION("to", "FILE", FIELD_TEXT, NULL, "output file, which appears when it is complete"),
     OPTION("at", "SEQ", FIELD_COUNT, NULL, "last event to export"),
     FLAG("full", NULL, "markdown: every event, and results in full"),
-    FLAG("tree", NULL, "html, atif: include the sub-agents and forks"),
+    FLAG("tree", NULL, "add sub-agents (not with jsonl, markdown, otlp, bundle)"),
     RAW_OPTION,
     FIELDS_END};
 
