@@ -71,8 +71,38 @@ void bundle_sort(struct bundle *bundle)
               compare_artifacts);
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+    const struct bundle_session *const *one = a, *const *other = b;
+    return strcmp((*one)->session, (*other)->session);
+}
+
+annal_status bundle_sort_ids(struct bundle *bundle, annal_error *err)
+{
+    if (bundle->by_id != NULL)
+        return ANNAL_OK;
+    bundle->by_id = annal__zalloc((bundle->session_count + 1) * sizeof *bundle->by_id);
+    if (bundle->by_id == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
+    for (size_t i = 0; i < bundle->session_count; i++)
+        bundle->by_id[i] = &bundle->sessions[i];
+    qsort(bundle->by_id, bundle->session_count, sizeof *bundle->by_id, compare_ids);
+    return ANNAL_OK;
+}
+
+const struct bundle_session *bundle_find(const struct bundle *bundle, const char *id)
+{
+    struct bundle_session wanted = {0};
+    const struct bundle_session *key = &wanted;
+    snprintf(wanted.session, sizeof wanted.session, "%s", id);
+    const struct bundle_session **found =
+        bsearch(&key, bundle->by_id, bundle->session_count, sizeof *bundle->by_id, compare_ids);
+    return found == NULL ? NULL : *found;
+}
+
 void bundle_done(struct bundle *bundle)
 {
+    annal__free(bundle->by_id);
     annal__free(bundle->sessions);
     annal__free(bundle->artifacts);
     annal__free(bundle->sources);
@@ -331,42 +361,19 @@ static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_er
     return read_sources(annal__json_member(text, "sources"), bundle, err);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    const struct bundle_session *const *one = a, *const *other = b;
-    return strcmp((*one)->session, (*other)->session);
-}
-
-/* The sessions of a bundle, sorted by id. */
-struct by_id {
-    const struct bundle_session **list;
-    size_t count;
-};
-
-static const struct bundle_session *find_session(const struct by_id *by_id, const char *id)
-{
-    struct bundle_session wanted = {0};
-    const struct bundle_session *key = &wanted;
-    snprintf(wanted.session, sizeof wanted.session, "%s", id);
-    const struct bundle_session **found =
-        bsearch(&key, by_id->list, by_id->count, sizeof *by_id->list, compare_ids);
-    return found == NULL ? NULL : *found;
-}
-
 /* Check that the list has each session once, that it is sorted, and that forks follow their
  * parents. */
-static annal_status check_sessions(const struct bundle *bundle, const struct by_id *by_id,
-                                   uint64_t *room, annal_error *err)
+static annal_status check_sessions(const struct bundle *bundle, uint64_t *room, annal_error *err)
 {
-    for (size_t i = 1; i < by_id->count; i++) {
-        if (strcmp(by_id->list[i - 1]->session, by_id->list[i]->session) == 0)
+    for (size_t i = 1; i < bundle->session_count; i++) {
+        if (compare_ids(&bundle->by_id[i - 1], &bundle->by_id[i]) == 0)
             return refuse("the manifest lists a session twice", err);
     }
     for (size_t i = 0; i < bundle->session_count; i++) {
         const struct bundle_session *session = &bundle->sessions[i];
         if (i > 0 && compare_sessions(session - 1, session) >= 0)
             return refuse("the sessions are not sorted", err);
-        const struct bundle_session *parent = find_session(by_id, session->fork);
+        const struct bundle_session *parent = bundle_find(bundle, session->fork);
         if (session->fork[0] != '\0' && (parent == NULL || parent >= session))
             return refuse("the manifest lists a fork without the parent session of the fork", err);
         if (session->last_seq < session->fork_seq || session->bytes > *room)
@@ -376,14 +383,13 @@ static annal_status check_sessions(const struct bundle *bundle, const struct by_
     return ANNAL_OK;
 }
 
-static annal_status check_artifacts(const struct bundle *bundle, const struct by_id *by_id,
-                                    uint64_t *room, annal_error *err)
+static annal_status check_artifacts(const struct bundle *bundle, uint64_t *room, annal_error *err)
 {
     for (size_t i = 0; i < bundle->artifact_count; i++) {
         const struct bundle_artifact *artifact = &bundle->artifacts[i];
         if (i > 0 && compare_artifacts(artifact - 1, artifact) >= 0)
             return refuse("the artifacts are not sorted", err);
-        if (find_session(by_id, artifact->session) == NULL)
+        if (bundle_find(bundle, artifact->session) == NULL)
             return refuse("an artifact belongs to no session of the bundle", err);
         if (artifact->bytes > *room)
             return refuse("a number in the manifest is too large", err);
@@ -392,8 +398,7 @@ static annal_status check_artifacts(const struct bundle *bundle, const struct by
     return ANNAL_OK;
 }
 
-static annal_status check_sources(const struct bundle *bundle, const struct by_id *by_id,
-                                  uint64_t *room, annal_error *err)
+static annal_status check_sources(const struct bundle *bundle, uint64_t *room, annal_error *err)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal__source_name name = {0};
@@ -403,7 +408,7 @@ static annal_status check_sources(const struct bundle *bundle, const struct by_i
             return refuse("its copies of logs are not in order", err);
         (void)annal__sources_read_name(source->name, &name);
         snprintf(session, sizeof session, "%.*s", ANNAL_FMT(name.session));
-        if (find_session(by_id, session) == NULL)
+        if (bundle_find(bundle, session) == NULL)
             return refuse("a copy of a log belongs to no session of the bundle", err);
         if (source->bytes > *room)
             return refuse("a number is too large", err);
@@ -412,24 +417,16 @@ static annal_status check_sources(const struct bundle *bundle, const struct by_i
     return ANNAL_OK;
 }
 
-static annal_status check_lists(const struct bundle *bundle, annal_error *err)
+static annal_status check_lists(struct bundle *bundle, annal_error *err)
 {
     /* bytes that the files may have together, so that their sum does not overflow */
     uint64_t room = UINT64_MAX / 4;
-    struct by_id by_id = {.count = bundle->session_count};
-    by_id.list = annal__zalloc((by_id.count + 1) * sizeof *by_id.list);
-    if (by_id.list == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: out of memory");
-    for (size_t i = 0; i < by_id.count; i++)
-        by_id.list[i] = &bundle->sessions[i];
-    qsort(by_id.list, by_id.count, sizeof *by_id.list, compare_ids);
-    annal_status status = check_sessions(bundle, &by_id, &room, err);
+    annal_status status = bundle_sort_ids(bundle, err);
     if (status == ANNAL_OK)
-        status = check_artifacts(bundle, &by_id, &room, err);
+        status = check_sessions(bundle, &room, err);
     if (status == ANNAL_OK)
-        status = check_sources(bundle, &by_id, &room, err);
-    annal__free(by_id.list);
-    return status;
+        status = check_artifacts(bundle, &room, err);
+    return status == ANNAL_OK ? check_sources(bundle, &room, err) : status;
 }
 
 annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err)

@@ -74,6 +74,7 @@ struct bundle {
     size_t artifact_count;
     struct bundle_source *sources; /* sorted by name */
     size_t source_count;
+    const struct bundle_session **by_id; /* the sessions, for bundle_find() */
 };
 
 /* Add an empty entry to a bundle, and return it: bundle_add_session() of a session,
@@ -82,6 +83,12 @@ struct bundle_session *bundle_add_session(struct bundle *bundle);
 struct bundle_artifact *bundle_add_artifact(struct bundle *bundle);
 struct bundle_source *bundle_add_source(struct bundle *bundle);
 void bundle_sort(struct bundle *bundle);
+
+/* Sort the sessions of a complete bundle by id, unless they are sorted. Then bundle_find() returns
+ * the session with an id, or NULL. */
+annal_status bundle_sort_ids(struct bundle *bundle, annal_error *err);
+const struct bundle_session *bundle_find(const struct bundle *bundle, const char *id);
+
 void bundle_done(struct bundle *bundle);
 
 /* Return the sum of the sizes of all files, in bytes. */

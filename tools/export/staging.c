@@ -154,36 +154,13 @@ static void look_for_artifacts(void *arg, const annal_event *event, bool after_d
         staging->missing++;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    const struct bundle_session *const *one = a, *const *other = b;
-    return strcmp((*one)->session, (*other)->session);
-}
-
-static annal_status sort_by_id(struct staging *staging)
-{
-    const struct bundle *bundle = &staging->bundle;
-    staging->by_id = annal__zalloc((bundle->session_count + 1) * sizeof *staging->by_id);
-    if (staging->by_id == NULL)
-        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import a bundle: out of memory");
-    for (size_t i = 0; i < bundle->session_count; i++)
-        staging->by_id[i] = &bundle->sessions[i];
-    if (bundle->session_count > 0)
-        qsort(staging->by_id, bundle->session_count, sizeof *staging->by_id, compare_ids);
-    return ANNAL_OK;
-}
-
 /* Return the parent session of a fork if the bundle contains it, else NULL. The parent's own fork
  * point must be earlier, so that there are no cycles. */
 static const struct bundle_session *parent_of(const struct staging *staging,
                                               const struct bundle_session *fork)
 {
-    struct bundle_session wanted;
-    const struct bundle_session *key = &wanted;
-    memcpy(wanted.session, fork->fork, sizeof wanted.session);
-    const struct bundle_session **found = bsearch(
-        &key, staging->by_id, staging->bundle.session_count, sizeof *staging->by_id, compare_ids);
-    return found != NULL && (*found)->fork_seq < fork->fork_seq ? *found : NULL;
+    const struct bundle_session *found = bundle_find(&staging->bundle, fork->fork);
+    return found != NULL && found->fork_seq < fork->fork_seq ? found : NULL;
 }
 
 /* Check that the store has the fork point of a fork whose parent is not in the bundle. */
@@ -290,7 +267,7 @@ static annal_status prove_all(struct staging *staging)
     annal_status status =
         annal_store_open(staging->stage.ptr, &options, &staging->staged, staging->err);
     if (status >= 0)
-        status = sort_by_id(staging);
+        status = bundle_sort_ids(&staging->bundle, staging->err);
     for (size_t i = 0; i < bundle->session_count && status >= 0; i++)
         /* parents are proved before their forks */
         status = prove_session(staging, &bundle->sessions[i], proved);
@@ -446,7 +423,6 @@ void staging_keep(struct staging *staging)
         close(staging->stage_lock);
     bundle_done(&staging->bundle);
     annal__free(staging->standings);
-    annal__free(staging->by_id);
     annal__buf_done(&staging->stage);
 }
 

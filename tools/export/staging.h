@@ -31,7 +31,6 @@ struct staging {
     int stage_lock;
     annal_store *staged;
     enum standing *standings;
-    const struct bundle_session **by_id; /* sessions of the bundle, sorted by id */
     /* number of bytes that the artifacts may still unpack to */
     uint64_t unpack_max;
     /* number of bytes of logs that their copies may still have */
