@@ -470,15 +470,17 @@ annal_status annal__json_fill(struct buf *out, const char *format, const annal_s
     annal_status status = ANNAL_OK;
     size_t used = 0;
     while (status >= 0 && *format != '\0') {
-        size_t len = strcspn(format, "?#");
+        size_t len = strcspn(format, "?!#");
         status = annal__buf_append(out, format, len);
         format += len;
         if (status < 0 || *format == '\0')
             break;
         ANNAL_ASSERT(used < count);
-        status = *format++ == '?' ? annal__json_quote(out, values[used])
-                                  : annal__buf_append_slice(out, values[used]);
-        used++;
+        annal_slice value = values[used++];
+        char mark = *format++;
+        status = mark == '#'                        ? annal__buf_append_slice(out, value)
+                 : mark == '!' && value.ptr == NULL ? annal__buf_append(out, "null", 4)
+                                                    : annal__json_quote(out, value);
     }
     ANNAL_ASSERT(status < 0 || used == count);
     return status;

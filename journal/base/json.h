@@ -61,9 +61,10 @@ struct buf;
 annal_status annal__json_quote(struct buf *out, annal_slice text);
 
 /*
- * Append JSON. Each ? of the format stands for the next value as a string, each # for the next
- * value unchanged: annal__json_put(out, "{\"name\":?,\"list\":[#]}", name, list). After a failure,
- * out ends in the middle.
+ * Append JSON. Each ? of the format stands for the next value as a string, each ! for the next
+ * value as a string or, if its pointer is NULL, null, each # for the next value unchanged:
+ * annal__json_put(out, "{\"name\":?,\"list\":[#]}", name, list). After a failure, out ends in the
+ * middle.
  */
 #define annal__json_put(out, format, ...)                                                          \
     annal__json_fill(out, format, (const annal_slice[]){__VA_ARGS__},                              \

@@ -438,6 +438,11 @@ START_TEST(json_is_put_with_its_values_quoted_or_unchanged)
                      ANNAL_OK);
     ck_assert_str_eq(annal__buf_cstr(&buf), "{\"a\":\"x\\\"?#\",\"b\":[null,-9223372036854775808],"
                                             "\"c\":18446744073709551615}");
+    annal__buf_clear(&buf);
+    ck_assert_int_eq(annal__json_put(&buf, "[!,!,!]", annal_slice_of(NULL), ANNAL_SLICE(""),
+                                     ANNAL_SLICE("a\n!")),
+                     ANNAL_OK);
+    ck_assert_str_eq(annal__buf_cstr(&buf), "[null,\"\",\"a\\n!\"]");
     buf.limit = buf.len + 2;
     ck_assert_int_eq(annal__json_put(&buf, "[?", ANNAL_SLICE("longer")), ANNAL_ERR_LIMIT);
     annal__buf_done(&buf);

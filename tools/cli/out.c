@@ -285,11 +285,6 @@ annal_status out_line(struct buf *out, annal_slice text)
     return status;
 }
 
-void out_json_string(annal_slice text)
-{
-    out_json("?", text);
-}
-
 void out_json_fill(const char *format, const annal_slice *values, size_t count)
 {
     SCOPED_BUF text = {0};

@@ -76,7 +76,6 @@ int out_finish(int exit_status);
 
 void out_slice(annal_slice slice);
 void out_plain(annal_slice text); /* print text on one line: line breaks and tabs become spaces */
-void out_json_string(annal_slice text);
 
 /* Print JSON as annal__json_put() appends it: out_json("{\"type\":?,\"events\":#}", type,
  * JSON_U64(events)). */

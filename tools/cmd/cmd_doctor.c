@@ -53,13 +53,9 @@ static void print_line(const struct doctor *doctor, const char *result, const ch
                        const char *advice, const char *found)
 {
     if (doctor->args->json) {
-        out_json("{\"check\":\"#\",\"result\":\"#\",\"found\":?,\"advice\":", annal_slice_of(check),
-                 annal_slice_of(result), annal_slice_of(found));
-        if (advice == NULL)
-            fputs("null", stdout);
-        else
-            out_json_string(annal_slice_of(advice));
-        fputs("}\n", stdout);
+        out_json("{\"check\":\"#\",\"result\":\"#\",\"found\":?,\"advice\":!}\n",
+                 annal_slice_of(check), annal_slice_of(result), annal_slice_of(found),
+                 annal_slice_of(advice));
         return;
     }
     out_style(result[0] == 'w' ? "33" : "32");

@@ -18,14 +18,11 @@ struct repair {
 
 static void print_gap_json(const struct repair *repair, const annal_gap *gap)
 {
-    printf("{\"session_id\":\"%.*s\",\"first_seq\":%" PRIu64 ",\"last_seq\":",
-           ANNAL_FMT(repair->session), gap->first_seq);
-    if (gap->last_seq == 0)
-        fputs("null", stdout);
-    else
-        printf("%" PRIu64, gap->last_seq);
-    out_json(",\"offset\":#,\"bytes\":#,\"why\":?}\n", JSON_U64(gap->offset), JSON_U64(gap->bytes),
-             annal_slice_of(gap->what));
+    out_json("{\"session_id\":\"#\",\"first_seq\":#,\"last_seq\":#,\"offset\":#,\"bytes\":#,"
+             "\"why\":?}\n",
+             repair->session, JSON_U64(gap->first_seq),
+             gap->last_seq == 0 ? ANNAL_SLICE("null") : JSON_U64(gap->last_seq),
+             JSON_U64(gap->offset), JSON_U64(gap->bytes), annal_slice_of(gap->what));
 }
 
 static void print_gap(void *arg, const annal_gap *gap)
@@ -49,11 +46,8 @@ static void print_gap(void *arg, const annal_gap *gap)
 
 static void print_summary_json(const struct repair *repair, const annal_repair_result *result)
 {
-    printf("{\"session_id\":\"%.*s\",\"to\":", ANNAL_FMT(repair->session));
-    if (repair->to.len == 0)
-        fputs("null", stdout);
-    else
-        printf("\"%.*s\"", ANNAL_FMT(repair->to));
+    out_json("{\"session_id\":\"#\",\"to\":!", repair->session,
+             repair->to.len == 0 ? (annal_slice){0} : repair->to);
     printf(",\"events\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"gap_events\":%" PRIu64
            ",\"lost_bytes\":%" PRIu64 ",\"mended\":%" PRIu64 ",\"doubled\":%" PRIu64
            ",\"torn_bytes\":%" PRIu64 ",\"last_seq\":%" PRIu64 "}\n",

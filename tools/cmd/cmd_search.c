@@ -231,16 +231,11 @@ static void print_hit(struct search *search, const annal_search_hit *hit, bool w
 static void print_session_json(struct search *search, annal_slice session)
 {
     (void)learn_session(search, session);
-    fputs("\"session_id\":", stdout);
-    out_json_string(session);
-    if (about(search, session).len < session.len) {
-        fputs(",\"about\":", stdout);
-        out_json_string(about(search, session));
-    }
-    fputs(",\"agent_id\":", stdout);
-    out_json_string(annal__buf_slice(&search->agent));
-    fputs(",\"title\":", stdout);
-    out_json_string(annal__buf_slice(&search->title));
+    out_json("\"session_id\":?", session);
+    if (about(search, session).len < session.len)
+        out_json(",\"about\":?", about(search, session));
+    out_json(",\"agent_id\":?,\"title\":?", annal__buf_slice(&search->agent),
+             annal__buf_slice(&search->title));
 }
 
 /* Print the members of a hit, without those of its session. */
@@ -248,14 +243,9 @@ static void print_hit_json(struct search *search, const annal_search_hit *hit)
 {
     printf("\"seq\":%" PRIu64 ",\"timestamp\":\"", hit->seq);
     out_time(hit->ts_us);
-    fputs("\",\"type\":", stdout);
-    out_json_string(hit->type);
-    fputs(",\"role\":", stdout);
-    out_json_string(hit->role);
-    fputs(",\"tool\":", stdout);
-    out_json_string(hit->tool);
-    printf(",\"rank\":%.6g,\"snippet\":", hit->rank);
-    out_json_string(hit->snippet);
+    out_json("\",\"type\":?,\"role\":?,\"tool\":?", hit->type, hit->role, hit->tool);
+    printf(",\"rank\":%.6g", hit->rank);
+    out_json(",\"snippet\":?", hit->snippet);
     SCOPED_BUF taken = {0};
     find_taken_back(search, hit, &taken);
     if (taken.len > 0)
@@ -328,13 +318,10 @@ static void print_found_json(struct search *search, const annal_search_session *
 {
     fputc('{', stdout);
     print_session_json(search, found->session);
-    fputs(",\"working_directory\":", stdout);
-    out_json_string(annal__buf_slice(&search->directory));
-    fputs(",\"last_at\":\"", stdout);
+    out_json(",\"working_directory\":?,\"last_at\":\"", annal__buf_slice(&search->directory));
     out_time(found->last_us);
-    printf("\",\"events\":%" PRIu64 ",\"score\":%.6g,\"why\":", found->events, found->score);
-    out_json_string(found->why);
-    fputs(",\"places\":[", stdout);
+    printf("\",\"events\":%" PRIu64 ",\"score\":%.6g", found->events, found->score);
+    out_json(",\"why\":?,\"places\":[", found->why);
     for (size_t i = 0; i < found->place_count; i++) {
         fputs(i > 0 ? ",{" : "{", stdout);
         print_hit_json(search, &found->places[i]);

@@ -98,12 +98,9 @@ static const char fork_rows[] = "SELECT session_id, forked_at_seq, created_at FR
 static int json_part(void *arg, const annal_lineage_part *part)
 {
     begin_item(arg);
-    printf("{\"session_id\":\"%.*s\",\"from_seq\":%" PRIu64 ",\"to_seq\":",
-           ANNAL_FMT(part->session), part->from_seq);
-    if (part->to_seq == UINT64_MAX)
-        fputs("null}", stdout);
-    else
-        printf("%" PRIu64 "}", part->to_seq);
+    out_json("{\"session_id\":\"#\",\"from_seq\":#,\"to_seq\":#}", part->session,
+             JSON_U64(part->from_seq),
+             part->to_seq == UINT64_MAX ? ANNAL_SLICE("null") : JSON_U64(part->to_seq));
     return 0;
 }
 

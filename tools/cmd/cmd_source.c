@@ -422,16 +422,12 @@ static void print_restored(const struct args *args, const struct choice *choice,
         out_json("{\"path\":?,\"generation\":#,\"bytes\":#,", annal_slice_of(path),
                  JSON_U64(copy->generation), JSON_U64(copy->bytes));
         if (sha256[0] != '\0')
-            printf("\"sha256\":\"%s\",\"resume\":", sha256);
+            printf("\"sha256\":\"%s\"", sha256);
         else if (files > 0)
-            printf("\"form\":\"files\",\"files\":%" PRIu64 ",\"resume\":", files);
+            printf("\"form\":\"files\",\"files\":%" PRIu64, files);
         else
-            fputs("\"form\":\"rows\",\"resume\":", stdout);
-        if (resume.len > 0)
-            out_json_string(annal__buf_slice(&resume));
-        else
-            fputs("null", stdout);
-        fputs("}\n", stdout);
+            fputs("\"form\":\"rows\"", stdout);
+        out_json(",\"resume\":!}\n", annal__buf_slice(&resume));
     } else {
         if (sha256[0] != '\0')
             printf("restored '%s': %s, generation %" PRIu64 ", SHA-256 %s\n", path,

@@ -153,12 +153,8 @@ static int print_status(void *arg, const char *database, annal_slice name, uint6
     struct stats *stats = arg;
     char text[HUMAN_BYTES];
     if (stats->args->json) {
-        out_json("{\"database\":?,\"status\":", annal_slice_of(database));
-        if (name.len > 0)
-            out_json_string(name);
-        else
-            fputs("null", stdout);
-        printf(",\"sessions\":%" PRIu64 "}\n", rows);
+        out_json("{\"database\":?,\"status\":!,\"sessions\":#}\n", annal_slice_of(database),
+                 name.len > 0 ? name : (annal_slice){0}, JSON_U64(rows));
     } else {
         printf("  %15s  %s: %.*s\n", human_count(text, rows), database,
                ANNAL_FMT(name.len > 0 ? name : ANNAL_SLICE("(none)")));

@@ -563,12 +563,8 @@ static int found_in_pack(void *arg, const annal_pack_finding *finding)
     struct buf *text = &aside->text;
     aside->findings += finding->count;
     if (aside->verify->args->json) {
-        must_printf(text, "{\"pack\":\"%s\",\"table\":", finding->pack);
-        if (finding->table == NULL)
-            must_append_text(text, "null");
-        else
-            must_quote(text, annal_slice_of(finding->table));
-        must_json(text, ",\"remark\":#,\"what\":?}\n",
+        must_json(text, "{\"pack\":\"#\",\"table\":!,\"remark\":#,\"what\":?}\n",
+                  annal_slice_of(finding->pack), annal_slice_of(finding->table),
                   annal_slice_of(finding->remark ? "true" : "false"),
                   annal_slice_of(finding->what));
     } else {

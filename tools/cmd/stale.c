@@ -60,12 +60,9 @@ static void print(const struct stale *stale, const annal_stale *told)
         printf("\n");
         return;
     }
-    out_json("{\"session_id\":\"#\",\"result\":\"#\",\"reason\":?,\"invocation_kind\":",
-             told->session, annal_slice_of(result), annal_slice_of(told->reason));
-    if (told->kind.len == 0)
-        printf("null");
-    else
-        out_json_string(told->kind);
+    out_json("{\"session_id\":\"#\",\"result\":\"#\",\"reason\":?,\"invocation_kind\":!",
+             told->session, annal_slice_of(result), annal_slice_of(told->reason),
+             told->kind.len == 0 ? (annal_slice){0} : told->kind);
     printf(",\"last_activity\":%.17g,\"threshold_seconds\":%.17g}\n", told->last_activity,
            told->threshold);
 }

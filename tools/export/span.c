@@ -65,7 +65,7 @@ static void put_string(annal_slice raw)
     if (raw.len > 0 && raw.ptr[0] == '"')
         span_put_raw_string(raw);
     else
-        out_json_string(raw);
+        out_json("?", raw);
 }
 
 /* ---- Spans ---- */

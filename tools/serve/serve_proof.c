@@ -90,10 +90,8 @@ static annal_status put_proof(struct request *request, const struct proof *proof
         proof->journal, proof->seq, proof->format == ANNAL_FORMAT_MSGPACK ? "msgpack" : "jsonl",
         proof->event.offset, proof->event.length, proof->event.h, proof->previous,
         proof->proved ? "true" : "false");
-    annal__json_put(out, proof->why == NULL ? "#,\"line\":" : "?,\"line\":",
-                    annal_slice_of(proof->why == NULL ? "null" : proof->why));
-    return annal__json_put(out, len == 0 ? "#}" : "?}",
-                           len == 0 ? ANNAL_SLICE("null") : (annal_slice){line->ptr, len});
+    return annal__json_put(out, "!,\"line\":!}", annal_slice_of(proof->why),
+                           (annal_slice){len == 0 ? NULL : line->ptr, len});
 }
 
 void serve_proof_get(struct serve *serve, struct request *request)

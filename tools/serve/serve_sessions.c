@@ -312,13 +312,10 @@ static annal_status ask(struct listing *listing, annal_error *err)
 static annal_status end_page(struct listing *listing)
 {
     struct buf *out = &listing->request->answer;
-    annal_status status = annal__buf_append(out, "],\"next\":", 9);
-    if (status >= 0)
-        status = listing->rows > listing->limit
-                     ? annal__json_quote(out, annal__buf_slice(&listing->cursor))
-                     : annal__buf_append(out, "null", 4);
-    if (status >= 0)
-        status = annal__buf_printf(out, ",\"total\":%" PRId64 ",\"unread\":", listing->total);
+    bool more = listing->rows > listing->limit;
+    annal_status status = annal__json_put(
+        out, "],\"next\":!,\"total\":#,\"unread\":",
+        more ? annal__buf_slice(&listing->cursor) : (annal_slice){0}, JSON_I64(listing->total));
     if (status >= 0)
         status = filler_json(listing->serve->filler, out);
     return status < 0 ? status : annal__buf_append(out, "}", 1);

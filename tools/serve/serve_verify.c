@@ -50,15 +50,10 @@ static annal_status verify_one(struct verify *verify, const char *name, struct b
         return status;
     status = annal_session_verify(verify->store, annal_slice_of(name), add_finding, verify, &result,
                                   &err);
-    annal_status written =
-        annal__buf_printf(out,
-                          "],\"finding_count\":%" PRIu64 ",\"events\":%" PRIu64
-                          ",\"bytes\":%" PRIu64 ",\"last_seq\":%" PRIu64 ",\"error\":",
-                          result.findings, result.events, result.bytes, result.last_seq);
-    if (written >= 0)
-        written = status < 0 ? annal__json_quote(out, annal_slice_of(err.message))
-                             : annal__buf_append(out, "null", 4);
-    return written < 0 ? written : annal__buf_append(out, "}\n", 2);
+    return annal__json_put(
+        out, "],\"finding_count\":#,\"events\":#,\"bytes\":#,\"last_seq\":#,\"error\":!}\n",
+        JSON_U64(result.findings), JSON_U64(result.events), JSON_U64(result.bytes),
+        JSON_U64(result.last_seq), annal_slice_of(status < 0 ? err.message : NULL));
 }
 
 static annal_status fill(void *arg, struct buf *out)

@@ -237,15 +237,6 @@ static size_t oldest(size_t count, size_t listed)
     return count > listed ? count - listed : 0;
 }
 
-/* Print a member of an object; null if the events do not state it. */
-static void json_text(const char *name, annal_slice text)
-{
-    if (text.ptr == NULL)
-        printf(",\"%s\":null", name);
-    else
-        out_json(",\"#\":?", annal_slice_of(name), text);
-}
-
 static void json_calls(const annal_recovery *found)
 {
     fputs(",\"calls_without_result\":[", stdout);
@@ -253,12 +244,10 @@ static void json_calls(const annal_recovery *found)
         const annal_open_call *call = &found->calls[i];
         SCOPED_BUF input = {0};
         fputs(i + 1 < found->call_count ? ",{" : "{", stdout);
-        out_json("\"call_id\":?,\"seq\":#", call->call_id, JSON_U64(call->seq));
-        json_text("tool", call->tool);
-        json_text("called_at", call->called_at);
-        json_text("turn_id", call->turn_id);
         excerpt_line(&input, call->input, TEXT_CHARS);
-        out_json(",\"input\":?}", annal__buf_slice(&input));
+        out_json("\"call_id\":?,\"seq\":#,\"tool\":!,\"called_at\":!,\"turn_id\":!,\"input\":?}",
+                 call->call_id, JSON_U64(call->seq), call->tool, call->called_at, call->turn_id,
+                 annal__buf_slice(&input));
     }
 }
 
@@ -268,10 +257,9 @@ static void json_turns(const annal_recovery *found)
     for (size_t i = found->turn_count; i-- > oldest(found->turn_count, LISTED_MAX);) {
         const annal_open_turn *turn = &found->turns[i];
         fputs(i + 1 < found->turn_count ? ",{" : "{", stdout);
-        out_json("\"turn_id\":?,\"seq\":#", turn->turn_id, JSON_U64(turn->seq));
-        json_text("status", turn->status);
-        json_text("created_at", turn->created_at);
-        out_json(",\"sequence\":#}", JSON_I64(turn->sequence));
+        out_json("\"turn_id\":?,\"seq\":#,\"status\":!,\"created_at\":!,\"sequence\":#}",
+                 turn->turn_id, JSON_U64(turn->seq), turn->status, turn->created_at,
+                 JSON_I64(turn->sequence));
     }
     fputc(']', stdout);
 }
@@ -302,14 +290,10 @@ static void json_head(const struct recovery *r)
     if (info->fork_session[0] != '\0')
         printf(",\"fork_session\":\"%s\",\"fork_seq\":%" PRIu64, info->fork_session,
                info->fork_seq);
-    printf(",\"bytes_behind\":%" PRIu64 ",\"torn\":%s,\"unwritten\":",
-           info->bytes - info->end_offset, info->torn ? "true" : "false");
-    if (r->unwritten == NULL)
-        fputs("null", stdout);
-    else
-        out_json_string(annal_slice_of(r->unwritten));
-    fputs(",\"pid\":", stdout);
-    printf(r->owner_known ? "%" PRIu32 : "null", r->pid);
+    out_json(",\"bytes_behind\":#,\"torn\":#,\"unwritten\":!,\"pid\":#",
+             JSON_U64(info->bytes - info->end_offset),
+             annal_slice_of(info->torn ? "true" : "false"), annal_slice_of(r->unwritten),
+             r->owner_known ? JSON_U64(r->pid) : ANNAL_SLICE("null"));
     out_json(",\"indexed_seq\":#,\"indexed_bytes\":#,\"status\":?,\"snapshot_seq\":#,\"events_"
              "after_snapshot\":#,\"damaged\":#",
              JSON_U64(r->lag.indexed_seq), JSON_U64(r->lag.indexed_bytes), r->found->status,
