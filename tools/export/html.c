@@ -143,16 +143,13 @@ static bool next_session(struct html *html)
 
 static annal_status put_before(struct html *html, struct buf *out)
 {
-    char now[32] = "";
-    time_t seconds = time(NULL);
-    struct tm utc;
-    if (gmtime_r(&seconds, &utc) != NULL)
-        strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    char now[ANNAL_TIME_BYTES];
+    annal_time_format((int64_t)time(NULL) * 1000000, now);
     annal__buf_append_slice(out, html->before);
     annal_status status = annal__buf_printf(
         out,
         "<script type=\"application/json\" id=\"annal-head\">"
-        "{\"version\":1,\"annal\":\"%s\",\"made_at\":\"%s\",\"root\":\"%s\",\"sessions\":[",
+        "{\"version\":1,\"annal\":\"%s\",\"made_at\":\"%.19sZ\",\"root\":\"%s\",\"sessions\":[",
         annal_version(), now, html->ids.ptr);
     html->next = HEAD;
     return status;
@@ -166,13 +163,7 @@ static int put_session(void *arg, const annal_row *row)
 
 static annal_status put_head(struct html *html, struct buf *out, annal_error *err)
 {
-    static const struct {
-        const char *name;
-        timeline_part *part;
-    } parts[] = {{"outline", timeline_outline},
-                 {"tools", timeline_tools},
-                 {"turns", timeline_turns},
-                 {"usage", timeline_usage}};
+    static const char *const parts[] = {"outline", "tools", "turns", "usage"};
     const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = current(html)};
     annal_status status =
         annal__buf_printf(&html->text, "%s\n{\"session\":", html->at > 0 ? "," : "");
@@ -181,9 +172,9 @@ static annal_status put_head(struct html *html, struct buf *out, annal_error *er
                                  &(annal_sql_options){.params = &id, .param_count = 1}, put_session,
                                  html, err);
     for (size_t i = 0; status >= 0 && i < sizeof parts / sizeof *parts; i++) {
-        status = annal__buf_printf(&html->text, ",\"%s\":", parts[i].name);
+        status = annal__buf_printf(&html->text, ",\"%s\":", parts[i]);
         if (status >= 0)
-            status = parts[i].part(html->index, id.bytes, 1, &html->text, err);
+            status = timeline_part(html->index, parts[i], id.bytes, 1, &html->text, err);
     }
     if (status >= 0)
         status = annal__buf_append(&html->text, "}", 1);

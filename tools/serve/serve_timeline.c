@@ -4,8 +4,11 @@
 
 #include "tools/serve/serve.h"
 
-/* Answer with one part of the timeline; fails if the session does not exist. */
-static void answer_part(struct serve *serve, struct request *request, timeline_part *part)
+#include <string.h>
+
+/* Answer with the part of the timeline that the path ends with; fails if the session does not
+ * exist. */
+void serve_timeline_get(struct serve *serve, struct request *request)
 {
     annal_error err = {0};
     annal_session_info info;
@@ -14,27 +17,8 @@ static void answer_part(struct serve *serve, struct request *request, timeline_p
         return;
     annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);
     if (status >= 0)
-        status = part(filler_index(serve->filler, request->id), request->id, from, &request->answer,
-                      &err);
+        status =
+            timeline_part(filler_index(serve->filler, request->id), strrchr(request->path, '/') + 1,
+                          request->id, from, &request->answer, &err);
     answer_json(request, status, &err);
-}
-
-void serve_timeline_tools(struct serve *serve, struct request *request)
-{
-    answer_part(serve, request, timeline_tools);
-}
-
-void serve_timeline_turns(struct serve *serve, struct request *request)
-{
-    answer_part(serve, request, timeline_turns);
-}
-
-void serve_timeline_usage(struct serve *serve, struct request *request)
-{
-    answer_part(serve, request, timeline_usage);
-}
-
-void serve_timeline_outline(struct serve *serve, struct request *request)
-{
-    answer_part(serve, request, timeline_outline);
 }

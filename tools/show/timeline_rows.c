@@ -14,32 +14,6 @@
 extern const char annal__sql_timeline_tools[], annal__sql_timeline_turns[],
     annal__sql_timeline_usage[], annal__sql_timeline_outline[]; /* show/timeline/ */
 
-static annal_status ask(annal_index *index, const char *sql, annal_slice session, uint64_t from,
-                        struct buf *out, annal_error *err)
-{
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
-                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)from}};
-    return rows_json_ask(index, sql, params, 2, out, err);
-}
-
-annal_status timeline_tools(annal_index *index, annal_slice session, uint64_t from, struct buf *out,
-                            annal_error *err)
-{
-    return ask(index, annal__sql_timeline_tools, session, from, out, err);
-}
-
-annal_status timeline_turns(annal_index *index, annal_slice session, uint64_t from, struct buf *out,
-                            annal_error *err)
-{
-    return ask(index, annal__sql_timeline_turns, session, from, out, err);
-}
-
-annal_status timeline_usage(annal_index *index, annal_slice session, uint64_t from, struct buf *out,
-                            annal_error *err)
-{
-    return ask(index, annal__sql_timeline_usage, session, from, out, err);
-}
-
 /* ---- The outline: seq, type, time and length of all events, in columns ---- */
 
 struct outline {
@@ -97,11 +71,9 @@ static annal_status join(struct buf *out, const char *before, struct buf *part)
     return annal__buf_append_slice(out, annal__buf_slice(part));
 }
 
-annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t from,
-                              struct buf *out, annal_error *err)
+static annal_status put_outline(annal_index *index, const annal_value *params, struct buf *out,
+                                annal_error *err)
 {
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
-                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)from}};
     struct outline outline = {0};
     const annal_sql_options options = {.params = params, .param_count = 2};
     annal_status status = annal_index_sql(index, annal_slice_of(annal__sql_timeline_outline),
@@ -120,4 +92,16 @@ annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t 
     annal__buf_done(&outline.bytes);
     annal__buf_done(&outline.names);
     return status;
+}
+
+annal_status timeline_part(annal_index *index, const char *part, annal_slice session, uint64_t from,
+                           struct buf *out, annal_error *err)
+{
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)from}};
+    const char *sql = strcmp(part, "tools") == 0   ? annal__sql_timeline_tools
+                      : strcmp(part, "turns") == 0 ? annal__sql_timeline_turns
+                                                   : annal__sql_timeline_usage;
+    return strcmp(part, "outline") == 0 ? put_outline(index, params, out, err)
+                                        : rows_json_ask(index, sql, params, 2, out, err);
 }
