@@ -124,8 +124,8 @@ annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caugh
 
 /*
  * Borrow a connection with annal__derived_borrow() from the index or fallback that was caught up
- * last, or from the fallback if sessions.db cannot be used. annal__derived_give(&index->derived,
- * …) takes back connections of both.
+ * last, or from the fallback if sessions.db cannot be used. annal__derived_give(&index->derived, …)
+ * takes back connections of both.
  */
 annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_error *err);
 

@@ -3,8 +3,8 @@
  * Named cursors: files with the events up to which a consumer has read each session.
  *
  * (1) STORE/cursors/NAME.json is one JSON object: {"annal_cursor":1,"name":…,"committed":…,
- *     "sessions":{ID:{"seq":…,"h":…,"file":…},…},"h":…}, with one line for each session.
- *     The last h is the XXH3-64 of the bytes before its line. docs/format.md describes the file.
+ *     "sessions":{ID:{"seq":…,"h":…,"file":…},…},"h":…}, with one line for each session. The last h
+ *     is the XXH3-64 of the bytes before its line. docs/format.md describes the file.
  * (2) The file is replaced durably: the new file is written under another name, synced and renamed,
  *     and the directory is synced. So the file is always complete, or does not exist.
  * (3) The file cannot be rebuilt from the journals, and belongs in a backup. If it is lost, no

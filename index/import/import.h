@@ -38,7 +38,7 @@ annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
 annal_status annal__import_otlp(struct buf *out, annal_slice value);
 
 /*
- * Append a line that is not JSON, wrapped as {"reason":"…"[,"part":N],"text":"…",
- * "base64":"…" or "zero_bytes":N}.
+ * Append a line that is not JSON, wrapped as {"reason":"…"[,"part":N],"text":"…", "base64":"…" or
+ * "zero_bytes":N}.
  */
 annal_status annal__import_hold(struct buf *out, const annal_import_line *line, const char *reason);

@@ -15,8 +15,8 @@ annal_status annal__query_connect(annal_index *index, const annal_filter *filter
                                   bool *out_with_rest, annal_lag *out_lag, annal_error *err);
 
 /*
- * Append " FROM … WHERE …" of a SELECT over the columns of event_index. annal__query_bind()
- * binds its parameters.
+ * Append " FROM … WHERE …" of a SELECT over the columns of event_index. annal__query_bind() binds
+ * its parameters.
  */
 annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
                                    const struct history *history, bool with_rest);
@@ -27,8 +27,7 @@ annal_status annal__query_put_from(struct buf *sql, const annal_filter *filter,
 annal_status annal__query_put_names(struct buf *sql, const annal_filter *filter,
                                     const struct history *history);
 
-/* Append only the conditions for types, on this column: " AND (…)", with the types as ?7, ?8,
- * … */
+/* Append only the conditions for types, on this column: " AND (…)", with the types as ?7, ?8, … */
 annal_status annal__query_put_types(struct buf *sql, const char *column, const annal_slice *types,
                                     size_t count);
 

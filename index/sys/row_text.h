@@ -15,8 +15,8 @@
  *     there is no such line, a named table cannot be copied, and no row of an unnamed table is
  *     copied.
  * (2) The first line of the text is {"annal_rows":1,"encoding":…,"user_version":…,
- *     "application_id":…,"tables":[SQL, …],"others":[SQL, …]}: the whole schema, except
- *     virtual tables of other modules than fts5.
+ *     "application_id":…,"tables":[SQL, …],"others":[SQL, …]}: the whole schema, except virtual
+ *     tables of other modules than fts5.
  * (3) Each further line is a row: its table and its key, two JSON strings, a tab, and a JSON string
  *     with its values as literals of SQL: the rowid, unless the table lacks it, and columns. The
  *     key is the primary key, else the columns of a unique index, else the rowid.

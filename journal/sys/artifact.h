@@ -35,8 +35,8 @@ ANNAL_MUST_CHECK annal_status annal__artifact_references(annal_slice data,
                                                          annal__artifact_reference_fn fn, void *arg,
                                                          annal_error *err);
 
-/* Called with the path in a reference, "artifacts/…", if that artifact does not exist. Return 0
- * to continue; any other value stops, and is returned. */
+/* Called with the path in a reference, "artifacts/…", if that artifact does not exist. Return 0 to
+ * continue; any other value stops, and is returned. */
 typedef int (*annal__artifact_missing_fn)(void *arg, annal_slice path);
 
 /* Check whether the artifacts exist to which an event's data refers (JSON, as cursors return it);

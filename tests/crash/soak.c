@@ -25,11 +25,29 @@ static struct {
 
 static struct kill_counts counts;
 
+/* the current store */
+static struct {
+    uint64_t number;
+    annal_level level;
+    annal_format format;
+    bool with_ids;
+} playing;
+
 static uint64_t seconds_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec;
+}
+
+static void print_failure(void)
+{
+    static const char *const levels[] = {
+        [ANNAL_LEVEL_SYNC] = "sync", [ANNAL_LEVEL_BATCH] = "batch", [ANNAL_LEVEL_OS] = "os"};
+    printf("soak: store %" PRIu64 " of seed %" PRIu64 " failed: level %s, %s, %s ids\n",
+           playing.number, wanted.seed, levels[playing.level],
+           playing.format == ANNAL_FORMAT_JSON ? "JSON" : "msgpack",
+           playing.with_ids ? "with" : "without");
 }
 
 static void print_counts(uint64_t next, uint64_t begun)
@@ -51,11 +69,11 @@ START_TEST(acknowledged_events_survive_any_number_of_kills)
         static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH,
                                              ANNAL_LEVEL_OS};
         struct random random = {.state = wanted.seed * UINT64_C(0x9e3779b97f4a7c15) + store};
-        annal_level level = levels[random_below(&random, 4)];
-        annal_format format =
-            random_below(&random, 2) == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK;
-        bool with_ids = random_below(&random, 2) == 0;
-        kill_play(level, format, with_ids, STORE_ROUNDS, &random, &counts);
+        playing.number = store;
+        playing.level = levels[random_below(&random, 4)];
+        playing.format = random_below(&random, 2) == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK;
+        playing.with_ids = random_below(&random, 2) == 0;
+        kill_play(playing.level, playing.format, playing.with_ids, STORE_ROUNDS, &random, &counts);
         if (counts.stores % PRINT_EVERY == 0)
             print_counts(store + 1, begun);
     }
@@ -81,5 +99,7 @@ int main(int argc, char **argv)
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
+    if (failed > 0)
+        print_failure();
     return failed == 0 ? 0 : 1;
 }

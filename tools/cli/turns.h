@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that process items 0, 1, …: several items at the same time, but parts of the work only
- * in the order of the items. */
+/* Threads that process items 0, 1, …: several items at the same time, but parts of the work only in
+ * the order of the items. */
 #pragma once
 
 #include <pthread.h>

@@ -4,8 +4,8 @@
  *
  *   -- archive: header.json sample-*.json
  *
- * Each file whose name matches becomes the line {"file":"sample-1.json","value":…}, in the order
- * of the patterns, then of the archive. Values are copied unchecked, with spaces for line breaks: a
+ * Each file whose name matches becomes the line {"file":"sample-1.json","value":…}, in the order of
+ * the patterns, then of the archive. Values are copied unchecked, with spaces for line breaks: a
  * file that is not JSON becomes an unreadable line.
  */
 #pragma once

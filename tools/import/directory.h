@@ -5,8 +5,8 @@
  *   -- directory: base_state.json events/event-*.json
  *
  * A directory is a log if a file in it matches one of the patterns. Each matching file becomes the
- * line {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by
- * name. For a file that is not JSON, the value is null and the text of the file follows in separate
+ * line {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by name.
+ * For a file that is not JSON, the value is null and the text of the file follows in separate
  * lines. A file that is too large for an event becomes one line, unchecked.
  */
 #pragma once

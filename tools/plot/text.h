@@ -16,8 +16,8 @@
 /* Append a text, repeated. */
 void text_repeat(struct buf *out, const char *text, int times);
 
-/* Append text from an event in exactly `width` columns: a longer text is cut with a "…", a
- * shorter one is padded, on the left if right is set. */
+/* Append text from an event in exactly `width` columns: a longer text is cut with a "…", a shorter
+ * one is padded, on the left if right is set. */
 void text_fit(struct buf *out, annal_slice text, int width, bool right);
 
 /* Return the number of columns that a text needs. */

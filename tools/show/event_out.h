@@ -7,8 +7,8 @@
 #include <annal/journal.h>
 
 /*
- * Print {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break
- * on stdout. If session is not empty, it is the first member, "session_id".
+ * Print {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break on stdout.
+ * If session is not empty, it is the first member, "session_id".
  */
 void event_print(const annal_event *event, annal_slice session);
 
