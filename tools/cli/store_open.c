@@ -218,12 +218,13 @@ int store_close(annal_store *store, int exit_status)
     return exit_status;
 }
 
-int store_with_index(const struct args *args, int (*fn)(const struct args *args, annal_index *))
+int store_with_index(const struct args *args, enum open_mode mode,
+                     int (*fn)(const struct args *args, annal_index *))
 {
     annal_error err = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    int exit_status = store_open(args, mode, 0, &store);
     if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)

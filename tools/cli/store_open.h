@@ -27,9 +27,9 @@ enum open_mode {
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);
 
-/* Open the store for writing, and its index, and call fn. Returns the exit status of fn or of a
- * failure. */
-int store_with_index(const struct args *args, int (*fn)(const struct args *args, annal_index *));
+/* Open the store and its index, and call fn. Returns the exit status of fn or of a failure. */
+int store_with_index(const struct args *args, enum open_mode mode,
+                     int (*fn)(const struct args *args, annal_index *));
 
 /* As store_open(), but return the message in err instead of printing it. */
 int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,

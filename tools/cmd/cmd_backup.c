@@ -35,44 +35,28 @@ static void print_result(const struct args *args, const char *done, const char *
     }
 }
 
-static int check(const struct args *args, const char *directory,
-                 const annal_backup_options *options)
+/* Create a backup; without an index, check one. */
+static int save(const struct args *args, annal_index *index)
 {
+    bool checks = index == NULL;
+    const char *directory = args->operands[0];
     annal_error err = {0};
     annal_backup_result result;
-    annal_status status = annal_backup_check(directory, options, &result, &err);
-    progress_hide(options->arg);
+    struct progress progress;
+    const annal_backup_options options = {.progress = show, .arg = &progress};
+    progress_begin(&progress, checks ? "check" : "backup", 0);
+    annal_status status = checks ? annal_backup_check(directory, &options, &result, &err)
+                                 : annal_backup_create(index, directory, &options, &result, &err);
+    progress_hide(&progress);
     if (status < 0)
         return fail_error(&err);
-    print_result(args, "sound:", directory, &result);
+    print_result(args, checks ? "sound:" : "saved to", directory, &result);
     return out_finish(EXIT_DONE);
 }
 
 static int run(const struct args *args)
 {
-    annal_store *store = NULL;
-    annal_index *index = NULL;
-    annal_error err = {0};
-    annal_backup_result result;
-    struct progress progress;
-    const char *directory = args->operands[0];
-    const annal_backup_options options = {.progress = show, .arg = &progress};
-    progress_begin(&progress, args_has(args, "check") ? "check" : "backup", 0);
-    if (args_has(args, "check"))
-        return check(args, directory, &options);
-    int exit_status = store_open(args, OPEN_READ, 0, &store);
-    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0) {
-        annal_status status = annal_backup_create(index, directory, &options, &result, &err);
-        progress_hide(&progress);
-        if (status < 0)
-            exit_status = fail_error(&err);
-        else
-            print_result(args, "saved to", directory, &result);
-    }
-    annal_index_close(index);
-    return store_close(store, out_finish(exit_status));
+    return args_has(args, "check") ? save(args, NULL) : store_with_index(args, OPEN_READ, save);
 }
 
 static const struct field fields[] = {

@@ -51,7 +51,7 @@ static int checkpoint_all(const struct args *args, annal_index *index)
 
 static int run(const struct args *args)
 {
-    return store_with_index(args, checkpoint_all);
+    return store_with_index(args, OPEN_WRITE, checkpoint_all);
 }
 
 static const struct field fields[] = {OPTION_WITH("mode", "MODE", FIELD_CHOICE, NULL,

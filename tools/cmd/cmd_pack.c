@@ -17,12 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int index_open(annal_store *store, annal_index **out_index)
-{
-    annal_error err = {0};
-    return annal_index_open(store, NULL, out_index, &err) < 0 ? fail_error(&err) : 0;
-}
-
 /* ---- list ---- */
 
 static const struct column columns[] = {
@@ -100,8 +94,8 @@ static int list(const struct args *args)
     annal_error err = {0};
     struct list list = {0};
     int exit_status = store_open(args, OPEN_READ, 0, &store);
-    if (exit_status == 0)
-        exit_status = index_open(store, &index);
+    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
+        exit_status = fail_error(&err);
     if (exit_status != 0)
         goto done;
     list.store = annal_store_path(store);
@@ -329,31 +323,31 @@ static int count_events(void *arg, const annal_pack_info *info)
     return 0;
 }
 
-static int rebuild(const struct args *args)
+static int rebuild_pack(const struct args *args, annal_index *index)
 {
-    annal_store *store = NULL;
-    annal_index *index = NULL;
     annal_error err = {0};
     struct rebuild work = {0};
     char events[HUMAN_BYTES];
     const char *name = args_get(args, "NAME");
     struct made_from made = {.name = name};
     const annal_catch_up_options options = {.progress = show, .arg = &work};
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    if (exit_status == 0)
-        exit_status = index_open(store, &index);
     progress_begin(&work.line, name, 0);
-    if (exit_status == 0 && annal_pack_rebuild(index, name, &options, &err) < 0)
-        exit_status = fail_error(&err);
+    annal_status status = annal_pack_rebuild(index, name, &options, &err);
     progress_hide(&work.line);
-    if (exit_status == 0 && annal_pack_each(index, count_events, &made, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0 && args->json)
+    if (status >= 0)
+        status = annal_pack_each(index, count_events, &made, &err);
+    if (status < 0)
+        return fail_error(&err);
+    if (args->json)
         printf("{\"name\":\"%s\",\"events\":%" PRIu64 "}\n", name, made.events);
-    else if (exit_status == 0)
+    else
         printf("pack %s: tables rebuilt from %s events\n", name, human_count(events, made.events));
-    annal_index_close(index);
-    return store_close(store, exit_status);
+    return EXIT_DONE;
+}
+
+static int rebuild(const struct args *args)
+{
+    return store_with_index(args, OPEN_WRITE, rebuild_pack);
 }
 
 /* ---- enable, disable ---- */

@@ -47,7 +47,7 @@ static int rebuild(const struct args *args, annal_index *index)
 
 static int run(const struct args *args)
 {
-    return store_with_index(args, rebuild);
+    return store_with_index(args, OPEN_WRITE, rebuild);
 }
 
 const struct command cmd_reindex = {

@@ -46,26 +46,21 @@ static int list_one(void *arg, annal_slice session, const annal_snapshot_info *i
     return out_wanted() ? 0 : ANNAL_END;
 }
 
+static int list_all(const struct args *args, annal_index *index)
+{
+    annal_error err = {0};
+    struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns,
+                                    (int)(sizeof columns / sizeof *columns));
+    annal_status status = annal_snapshot_each(index, annal_slice_of(args_get(args, "SESSION")),
+                                              list_one, table, &err);
+    int exit_status = status < 0 ? fail_error(&err) : EXIT_DONE;
+    table_free(table);
+    return out_finish(exit_status);
+}
+
 static int list(const struct args *args)
 {
-    const char *session = args_get(args, "SESSION");
-    annal_store *store = NULL;
-    annal_index *index = NULL;
-    annal_error err = {0};
-    struct table *table = NULL;
-    int exit_status = store_open(args, OPEN_READ, 0, &store);
-    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0) {
-        table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns,
-                          (int)(sizeof columns / sizeof *columns));
-        if (annal_snapshot_each(index, annal_slice_of(session == NULL ? "" : session), list_one,
-                                table, &err) < 0)
-            exit_status = fail_error(&err);
-    }
-    table_free(table);
-    annal_index_close(index);
-    return store_close(store, out_finish(exit_status));
+    return store_with_index(args, OPEN_READ, list_all);
 }
 
 /* ---- take ---- */
@@ -83,42 +78,37 @@ static void print_info(const struct args *args, const char *session,
                human_bytes(bytes, info->bytes), human_bytes(raw, info->raw_bytes));
 }
 
-static int take(const struct args *args)
+static int take_one(const struct args *args, annal_index *index)
 {
     const char *session = args_get(args, "SESSION");
     annal_error err = {0};
     annal_snapshot_info info;
-    annal_store *store = NULL;
-    annal_index *index = NULL;
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     /* The state is computed from the journal, so no new events are added to the index. */
-    if (exit_status == 0 &&
-        (annal_index_open(store, NULL, &index, &err) < 0 ||
-         annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &err) < 0))
-        exit_status = fail_error(&err);
-    else if (exit_status == 0)
-        print_info(args, session, &info);
-    annal_index_close(index);
-    return store_close(store, exit_status);
+    if (annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &err) < 0)
+        return fail_error(&err);
+    print_info(args, session, &info);
+    return EXIT_DONE;
+}
+
+static int take(const struct args *args)
+{
+    return store_with_index(args, OPEN_WRITE, take_one);
 }
 
 /* ---- drop ---- */
 
+static int drop_some(const struct args *args, annal_index *index)
+{
+    annal_error err = {0};
+    annal_slice session = annal_slice_of(args_get(args, "SESSION"));
+    return annal_snapshot_drop(index, session, &err) < 0 ? fail_error(&err) : EXIT_DONE;
+}
+
 static int drop(const struct args *args)
 {
-    const char *session = args_get(args, "SESSION");
-    annal_error err = {0};
-    annal_store *store = NULL;
-    annal_index *index = NULL;
-    if ((session == NULL) != args_has(args, "all"))
+    if ((args_get(args, "SESSION") == NULL) != args_has(args, "all"))
         return fail_usage("annal snapshot drop needs either SESSION or --all");
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    if (exit_status == 0 &&
-        (annal_index_open(store, NULL, &index, &err) < 0 ||
-         annal_snapshot_drop(index, annal_slice_of(session == NULL ? "" : session), &err) < 0))
-        exit_status = fail_error(&err);
-    annal_index_close(index);
-    return store_close(store, exit_status);
+    return store_with_index(args, OPEN_WRITE, drop_some);
 }
 
 /* ---- The table ---- */

@@ -42,7 +42,7 @@ static int vacuum_all(const struct args *args, annal_index *index)
 
 static int run(const struct args *args)
 {
-    return store_with_index(args, vacuum_all);
+    return store_with_index(args, OPEN_WRITE, vacuum_all);
 }
 
 const struct command cmd_vacuum = {.name = "vacuum",
