@@ -144,31 +144,13 @@ void say(const char *format, ...)
     va_end(list);
 }
 
-int fail_usage(const char *format, ...)
+int out_fail(int exit_status, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
     print_message(format, list);
     va_end(list);
-    return EXIT_USAGE;
-}
-
-int fail_refused(const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    print_message(format, list);
-    va_end(list);
-    return EXIT_REFUSED;
-}
-
-int fail_storage(const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    print_message(format, list);
-    va_end(list);
-    return EXIT_STORAGE;
+    return exit_status;
 }
 
 int error_exit(annal_status status)
@@ -292,11 +274,10 @@ void out_json_fill(const char *format, const annal_slice *values, size_t count)
         out_slice(annal__buf_slice(&text));
 }
 
-void out_time(int64_t time_us)
+annal_slice out_json_time(char text[ANNAL_TIME_BYTES], int64_t time_us)
 {
-    char text[ANNAL_TIME_BYTES];
     annal_time_format(time_us, text);
-    fputs(text, stdout);
+    return annal_slice_of(text);
 }
 
 bool out_colours(FILE *stream)
@@ -326,11 +307,11 @@ int out_columns(void)
 
 void out_shown_time(int64_t time_us)
 {
-    char text[HUMAN_TIME_BYTES];
-    if (!isatty(STDOUT_FILENO)) {
-        out_time(time_us);
-        return;
-    }
-    human_time(text, time_us);
+    char text[ANNAL_TIME_BYTES];
+    _Static_assert(HUMAN_TIME_BYTES <= ANNAL_TIME_BYTES, "either text fits");
+    if (isatty(STDOUT_FILENO))
+        human_time(text, time_us);
+    else
+        annal_time_format(time_us, text);
     fputs(text, stdout);
 }

@@ -11,6 +11,7 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
+#include "tools/cli/command.h"
 #include "tools/cli/human.h"
 
 #include <annal/base.h>
@@ -23,9 +24,10 @@
 
 /* Print a message, and return the exit status in the name: EXIT_USAGE, EXIT_REFUSED or
  * EXIT_STORAGE. */
-int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);
-int fail_refused(const char *format, ...) ANNAL_PRINTF(1, 2);
-int fail_storage(const char *format, ...) ANNAL_PRINTF(1, 2);
+#define fail_usage(...)   out_fail(EXIT_USAGE, __VA_ARGS__)
+#define fail_refused(...) out_fail(EXIT_REFUSED, __VA_ARGS__)
+#define fail_storage(...) out_fail(EXIT_STORAGE, __VA_ARGS__)
+int out_fail(int exit_status, const char *format, ...) ANNAL_PRINTF(2, 3);
 
 /* Return the exit status for a failure of the library; fail_error() also prints its message. */
 int error_exit(annal_status status);
@@ -88,9 +90,11 @@ void out_json_fill(const char *format, const annal_slice *values, size_t count);
  * number of columns used. */
 int out_cut(int columns, annal_slice text);
 
-void out_time(int64_t time_us);
+/* A time as a value for out_json(), valid until the end of the block. */
+#define JSON_TIME(time_us) out_json_time((char[ANNAL_TIME_BYTES]){0}, time_us)
+annal_slice out_json_time(char text[ANNAL_TIME_BYTES], int64_t time_us);
 
-/* Print a time: on a terminal as human_time(), otherwise as out_time(). */
+/* Print a time: on a terminal as human_time(), otherwise as annal_time_format(). */
 void out_shown_time(int64_t time_us);
 
 /*

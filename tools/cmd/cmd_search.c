@@ -241,9 +241,8 @@ static void print_session_json(struct search *search, annal_slice session)
 /* Print the members of a hit, without those of its session. */
 static void print_hit_json(struct search *search, const annal_search_hit *hit)
 {
-    printf("\"seq\":%" PRIu64 ",\"timestamp\":\"", hit->seq);
-    out_time(hit->ts_us);
-    out_json("\",\"type\":?,\"role\":?,\"tool\":?", hit->type, hit->role, hit->tool);
+    out_json("\"seq\":#,\"timestamp\":?,\"type\":?,\"role\":?,\"tool\":?", JSON_U64(hit->seq),
+             JSON_TIME(hit->ts_us), hit->type, hit->role, hit->tool);
     printf(",\"rank\":%.6g", hit->rank);
     out_json(",\"snippet\":?", hit->snippet);
     SCOPED_BUF taken = {0};
@@ -318,9 +317,10 @@ static void print_found_json(struct search *search, const annal_search_session *
 {
     fputc('{', stdout);
     print_session_json(search, found->session);
-    out_json(",\"working_directory\":?,\"last_at\":\"", annal__buf_slice(&search->directory));
-    out_time(found->last_us);
-    printf("\",\"events\":%" PRIu64 ",\"score\":%.6g", found->events, found->score);
+    out_json(",\"working_directory\":?,\"last_at\":?,\"events\":#",
+             annal__buf_slice(&search->directory), JSON_TIME(found->last_us),
+             JSON_U64(found->events));
+    printf(",\"score\":%.6g", found->score);
     out_json(",\"why\":?,\"places\":[", found->why);
     for (size_t i = 0; i < found->place_count; i++) {
         fputs(i > 0 ? ",{" : "{", stdout);

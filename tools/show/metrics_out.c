@@ -90,14 +90,8 @@ void metrics_print_json(const annal_metrics *metrics)
                     {"recoveries", metrics->recoveries},
                     {"recovered_groups", metrics->recovered_groups},
                     {"torn_bytes", metrics->torn_bytes}};
-    fputs("{\"since\":", stdout);
-    if (metrics->since_us == 0) {
-        fputs("null", stdout);
-    } else {
-        fputc('"', stdout);
-        out_time(metrics->since_us);
-        fputc('"', stdout);
-    }
+    out_json("{\"since\":!",
+             metrics->since_us == 0 ? (annal_slice){0} : JSON_TIME(metrics->since_us));
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
         printf(",\"%s\":%" PRIu64, counters[i].name, counters[i].value);
     printf(",\"written_bytes_per_payload_byte\":%s",

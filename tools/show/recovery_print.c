@@ -271,22 +271,19 @@ static void json_said(const char *name, const struct said *said)
         fputs("null", stdout);
         return;
     }
-    printf("{\"seq\":%" PRIu64 ",\"timestamp\":\"", said->seq);
-    out_time(said->ts_us);
-    out_json("\",\"text\":?}", annal__buf_slice(&said->text));
+    out_json("{\"seq\":#,\"timestamp\":?,\"text\":?}", JSON_U64(said->seq), JSON_TIME(said->ts_us),
+             annal__buf_slice(&said->text));
 }
 
 static void json_head(const struct recovery *r)
 {
     const annal_session_info *info = &r->info;
     const annal_replay_info *replay = &r->found->replay;
-    printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 ",\"timestamp\":", info->session,
-           info->last_seq);
-    fputs(info->last_seq > 0 ? "\"" : "null", stdout);
-    if (info->last_seq > 0)
-        out_time(info->last_ts_us);
-    printf("%s,\"h\":\"%016" PRIx64 "\",\"offset\":%" PRIu64 ",\"file\":\"%s\"",
-           info->last_seq > 0 ? "\"" : "", info->last_h, info->end_offset, info->file);
+    out_json("{\"session_id\":?,\"seq\":#,\"timestamp\":!", annal_slice_of(info->session),
+             JSON_U64(info->last_seq),
+             info->last_seq > 0 ? JSON_TIME(info->last_ts_us) : (annal_slice){0});
+    printf(",\"h\":\"%016" PRIx64 "\",\"offset\":%" PRIu64 ",\"file\":\"%s\"", info->last_h,
+           info->end_offset, info->file);
     if (info->fork_session[0] != '\0')
         printf(",\"fork_session\":\"%s\",\"fork_seq\":%" PRIu64, info->fork_session,
                info->fork_seq);
