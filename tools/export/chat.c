@@ -12,45 +12,26 @@ enum { NAME_BYTES_MAX = 1024 };
 
 /* ---- Tokens ---- */
 
-static void add_tokens(struct chat_tokens *to, const struct chat_tokens *more)
-{
-    to->input += more->input;
-    to->output += more->output;
-    to->cost_microusd += more->cost_microusd;
-    to->cached += more->cached;
-    to->cache_write += more->cache_write;
-    to->reasoning += more->reasoning;
-}
-
 static struct chat_tokens tokens_of(const annal_event *event, const struct tally *used)
 {
-    struct chat_tokens tokens = {
-        .input = used->input_tokens,
-        .output = used->output_tokens,
-        .cost_microusd = used->cost_microusd,
-        .cached = event_raw_count(event_member(event, "cached_input_tokens")),
-        .cache_write = event_raw_count(event_member(event, "cache_write_tokens")),
-        .reasoning = event_raw_count(event_member(event, "reasoning_output_tokens"))};
-    return tokens;
+    return (struct chat_tokens){
+        {[CHAT_INPUT] = used->input_tokens,
+         [CHAT_OUTPUT] = used->output_tokens,
+         [CHAT_COST] = used->cost_microusd,
+         [CHAT_CACHED] = event_raw_count(event_member(event, "cached_input_tokens")),
+         [CHAT_CACHE_WRITE] = event_raw_count(event_member(event, "cache_write_tokens")),
+         [CHAT_REASONING] = event_raw_count(event_member(event, "reasoning_output_tokens"))}};
 }
 
-/* Subtract *owed from one kind of tokens, at most to 0, and reduce *owed by what was subtracted
- * (chat.h, rule 2). */
-static void pay(int64_t *tokens, int64_t *owed)
+/* Subtract what is owed from the tokens of each kind, at most to 0, and reduce it by what was
+ * subtracted (chat.h, rule 2). */
+static void pay(struct chat_tokens *tokens, struct chat_tokens *owed)
 {
-    int64_t left = *tokens - *owed;
-    *tokens = left > 0 ? left : 0;
-    *owed = left < 0 ? -left : 0;
-}
-
-static void pay_all(struct chat_tokens *tokens, struct chat_tokens *owed)
-{
-    pay(&tokens->input, &owed->input);
-    pay(&tokens->output, &owed->output);
-    pay(&tokens->cost_microusd, &owed->cost_microusd);
-    pay(&tokens->cached, &owed->cached);
-    pay(&tokens->cache_write, &owed->cache_write);
-    pay(&tokens->reasoning, &owed->reasoning);
+    for (int i = 0; i < CHAT_KINDS; i++) {
+        int64_t left = tokens->of[i] - owed->of[i];
+        tokens->of[i] = left > 0 ? left : 0;
+        owed->of[i] = left < 0 ? -left : 0;
+    }
 }
 
 /* ---- Messages ---- */
@@ -173,7 +154,7 @@ static void emit(struct chats *chats)
     if (!now->begun)
         return;
     if (now->used)
-        pay_all(&now->tokens, &chats->owed);
+        pay(&now->tokens, &chats->owed);
     if (chats->fn != NULL)
         chats->fn(chats->arg, now);
     chats->asked_us = now->end_us;
@@ -243,15 +224,15 @@ static void take_tokens(struct chats *chats, const annal_event *event, const str
 {
     struct chat *now = &chats->now;
     struct chat_tokens tokens = tokens_of(event, used);
-    bool takes_back = tokens.input < 0 || tokens.output < 0;
+    bool takes_back = tokens.of[CHAT_INPUT] < 0 || tokens.of[CHAT_OUTPUT] < 0;
     if (takes_back && !now->begun)
-        pay_all(&tokens, &chats->owed);
-    if (takes_back && !now->begun && tokens.input == 0 && tokens.output == 0)
+        pay(&tokens, &chats->owed);
+    if (takes_back && !now->begun && tokens.of[CHAT_INPUT] == 0 && tokens.of[CHAT_OUTPUT] == 0)
         return;
     bool over = now->used && !same_text(&now->id, event_member(event, "message_id"));
-    bool costs_only = tokens.input == 0 && tokens.output == 0;
+    bool costs_only = tokens.of[CHAT_INPUT] == 0 && tokens.of[CHAT_OUTPUT] == 0;
     if (costs_only && !now->begun) {
-        chats->owed.cost_microusd -= tokens.cost_microusd;
+        chats->owed.of[CHAT_COST] -= tokens.of[CHAT_COST];
         return;
     }
     bool joins = now->begun && (takes_back || costs_only);
@@ -259,7 +240,8 @@ static void take_tokens(struct chats *chats, const annal_event *event, const str
         emit(chats);
     if (!joins)
         begin(chats, event, turn_seq);
-    add_tokens(&now->tokens, &tokens);
+    for (int i = 0; i < CHAT_KINDS; i++)
+        now->tokens.of[i] += tokens.of[i];
     now->used = true;
 }
 

@@ -21,9 +21,19 @@
 
 #define CHAT_CONTENT_BYTES ((size_t)4 << 20)
 
+enum {
+    CHAT_INPUT,
+    CHAT_OUTPUT,
+    CHAT_COST,
+    CHAT_CACHED,
+    CHAT_CACHE_WRITE,
+    CHAT_REASONING,
+    CHAT_KINDS
+};
+
+/* Tokens of each kind, and the cost in millionths of a US dollar. */
 struct chat_tokens {
-    int64_t input, output, cost_microusd;
-    int64_t cached, cache_write, reasoning;
+    int64_t of[CHAT_KINDS];
 };
 
 struct chat {

@@ -49,13 +49,12 @@ struct trace {
 
 static void begin(struct trace *trace, struct span *span, const char *what, annal_slice which)
 {
-    span->session = trace->export->session;
     if (span->end_us < span->start_us)
         span->end_us = span->start_us;
     turn_list_widen(&trace->turns, span->parent_seq, span->start_us, span->end_us);
     fputs(trace->any ? "," : "", stdout);
     trace->any = true;
-    span_begin(span, what, which);
+    span_begin(span, trace->export->session, what, which);
     span_text(span, "gen_ai.conversation.id", trace->export->session);
 }
 
@@ -77,8 +76,11 @@ static annal_slice provider_of(annal_slice model)
     return ANNAL_SLICE("unknown");
 }
 
-static void put_operation(struct trace *trace, struct span *span, const char *operation)
+/* Begin the span of an operation of the conventions. */
+static void begin_operation(struct trace *trace, struct span *span, const char *operation,
+                            annal_slice which)
 {
+    begin(trace, span, operation, which);
     span_text(span, "gen_ai.operation.name", annal_slice_of(operation));
     annal_slice provider = summary_field(&trace->summary, FIELD_PROVIDER);
     if (provider.len > 0)
@@ -86,6 +88,12 @@ static void put_operation(struct trace *trace, struct span *span, const char *op
     else
         span_text(span, "gen_ai.provider.name",
                   provider_of(summary_field(&trace->summary, FIELD_MODEL)));
+}
+
+static void put_incomplete(struct span *span)
+{
+    span_true(span, "annal.incomplete");
+    span_text(span, "error.type", ANNAL_SLICE("incomplete"));
 }
 
 /* ---- The root ---- */
@@ -108,21 +116,15 @@ static void put_root(struct trace *trace)
     annal_slice agent = summary_field(summary, FIELD_AGENT);
     bool incomplete = open_set_count(&summary->open, OPEN_CALL) > 0 ||
                       open_set_count(&summary->open, OPEN_TURN) > 0;
-    struct span span = {.is_root = true,
-                        .kind = SPAN_INTERNAL,
-                        .start_us = summary->first_us,
-                        .end_us = summary->last_us};
-    begin(trace, &span, "invoke_agent", agent);
-    put_operation(trace, &span, "invoke_agent");
+    struct span span = {.start_us = summary->first_us, .end_us = summary->last_us};
+    begin_operation(trace, &span, "invoke_agent", agent);
     span_raw(&span, "gen_ai.agent.name", agent);
     span_raw(&span, "gen_ai.request.model", summary_field(summary, FIELD_MODEL));
     span_raw(&span, "annal.session.title", summary_field(summary, FIELD_TITLE));
     span_number(&span, "annal.session.events", (int64_t)summary->events);
-    if (incomplete) {
-        span_true(&span, "annal.incomplete");
-        span_text(&span, "error.type", ANNAL_SLICE("incomplete"));
-    }
-    span_status(&span, incomplete,
+    if (incomplete)
+        put_incomplete(&span);
+    span_status(incomplete,
                 incomplete ? ANNAL_SLICE("the session ends in the middle") : (annal_slice){0});
     put_parent(trace);
     fputc('}', stdout);
@@ -150,12 +152,6 @@ static annal_status read_back(struct trace *trace, uint64_t seq, annal_event *ou
     if (status == ANNAL_OK && out_event->data.len < data_bytes)
         status = event_read_whole(trace->back, out_event, data_bytes, &trace->back_data, err);
     return status == ANNAL_OK ? event_mend(out_event, &trace->back_data, err) : status;
-}
-
-static void put_incomplete(struct span *span)
-{
-    span_true(span, "annal.incomplete");
-    span_text(span, "error.type", ANNAL_SLICE("incomplete"));
 }
 
 /* ---- Tools ---- */
@@ -186,22 +182,18 @@ static void put_tool(struct trace *trace, const annal_event *call, uint64_t turn
     const struct turn_span *turn = turn_list_find(&trace->turns, turn_seq);
     int64_t given_up_us =
         turn != NULL && turn->end_seq != 0 ? turn->end_us : trace->summary.last_us;
-    struct span span = {.seq = call->seq,
-                        .parent_seq = turn_seq,
-                        .kind = SPAN_INTERNAL,
-                        .start_us = call->ts_us,
-                        .end_us = result != NULL ? result->ts_us : given_up_us};
-    begin(trace, &span, "execute_tool", tool);
-    put_operation(trace, &span, "execute_tool");
+    struct span span = {call->seq, turn_seq, call->ts_us,
+                        result != NULL ? result->ts_us : given_up_us, 0};
+    begin_operation(trace, &span, "execute_tool", tool);
     span_raw(&span, "gen_ai.tool.name", tool);
     span_raw(&span, "gen_ai.tool.call.id", event_member(call, "call_id"));
     span_raw(&span, "gen_ai.tool.call.arguments", event_either(call, "input", "arguments"));
     if (result != NULL) {
         put_result(&span, result);
-        span_end(&span, event_failed(result), event_member(result, "error"));
+        span_end(event_failed(result), event_member(result, "error"));
     } else {
         put_incomplete(&span);
-        span_end(&span, true, ANNAL_SLICE("no result"));
+        span_end(true, ANNAL_SLICE("no result"));
     }
 }
 
@@ -237,15 +229,11 @@ static annal_status take_call(struct trace *trace, const annal_event *event, ann
 
 static void put_result_alone(struct trace *trace, const annal_event *event, uint64_t turn_seq)
 {
-    struct span span = {.seq = event->seq,
-                        .parent_seq = turn_seq,
-                        .kind = SPAN_INTERNAL,
-                        .start_us = event->ts_us,
-                        .end_us = event->ts_us};
+    struct span span = {event->seq, turn_seq, event->ts_us, event->ts_us, 0};
     begin(trace, &span, "tool result", (annal_slice){0});
     span_raw(&span, "gen_ai.tool.call.id", event_member(event, "call_id"));
     put_result(&span, event);
-    span_end(&span, event_failed(event), event_member(event, "error"));
+    span_end(event_failed(event), event_member(event, "error"));
 }
 
 static annal_status take_result(struct trace *trace, const annal_event *event, annal_error *err)
@@ -273,7 +261,7 @@ static annal_status put_turn_end(struct trace *trace, struct span *span, uint64_
     span_raw(span, "annal.turn.reason", event_member(&end, "reason"));
     if (failed)
         span_raw(span, "error.type", error_type(&end));
-    span_end(span, failed, event_member(&end, "error"));
+    span_end(failed, event_member(&end, "error"));
     return ANNAL_OK;
 }
 
@@ -283,10 +271,8 @@ static annal_status put_turn(struct trace *trace, const struct turn_span *turn, 
     annal_status status = read_back(trace, turn->seq, &event, err);
     if (status < 0)
         return status;
-    struct span span = {.seq = turn->seq,
-                        .kind = SPAN_INTERNAL,
-                        .start_us = turn->start_us,
-                        .end_us = turn->end_seq != 0 ? turn->end_us : trace->summary.last_us};
+    struct span span = {turn->seq, 0, turn->start_us,
+                        turn->end_seq != 0 ? turn->end_us : trace->summary.last_us, 0};
     begin(trace, &span, "turn", event_either(&event, "sequence", "turn_id"));
     const char *taken = summary_taken_back(&trace->summary, event_member(&event, "turn_id"));
     span_raw(&span, "annal.turn.id", event_member(&event, "turn_id"));
@@ -295,10 +281,10 @@ static annal_status put_turn(struct trace *trace, const struct turn_span *turn, 
     if (turn->end_seq != 0)
         return put_turn_end(trace, &span, turn->end_seq, err);
     if (turn->seq == trace->summary.answered_seq) {
-        span_end(&span, false, (annal_slice){0});
+        span_end(false, (annal_slice){0});
     } else {
         put_incomplete(&span);
-        span_end(&span, true, ANNAL_SLICE("the turn has no end"));
+        span_end(true, ANNAL_SLICE("the turn has no end"));
     }
     return ANNAL_OK;
 }
@@ -344,16 +330,16 @@ static void put_messages(struct span *span, const char *key, const struct buf *m
 
 static void put_tokens(struct span *span, const struct chat_tokens *tokens)
 {
-    span_number(span, "gen_ai.usage.input_tokens", tokens->input);
-    span_number(span, "gen_ai.usage.output_tokens", tokens->output);
-    if (tokens->cached > 0)
-        span_number(span, "gen_ai.usage.cache_read.input_tokens", tokens->cached);
-    if (tokens->cache_write > 0)
-        span_number(span, "gen_ai.usage.cache_write.input_tokens", tokens->cache_write);
-    if (tokens->reasoning > 0)
-        span_number(span, "gen_ai.usage.reasoning.output_tokens", tokens->reasoning);
-    if (tokens->cost_microusd > 0)
-        span_real(span, "gen_ai.usage.cost", (double)tokens->cost_microusd / 1e6);
+    static const char *const parts[] = {"gen_ai.usage.cache_read.input_tokens",
+                                        "gen_ai.usage.cache_write.input_tokens",
+                                        "gen_ai.usage.reasoning.output_tokens"};
+    span_number(span, "gen_ai.usage.input_tokens", tokens->of[CHAT_INPUT]);
+    span_number(span, "gen_ai.usage.output_tokens", tokens->of[CHAT_OUTPUT]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (tokens->of[CHAT_CACHED + i] > 0)
+            span_number(span, parts[i], tokens->of[CHAT_CACHED + i]);
+    if (tokens->of[CHAT_COST] > 0)
+        span_real(span, "gen_ai.usage.cost", (double)tokens->of[CHAT_COST] / 1e6);
 }
 
 static void put_chat(void *arg, const struct chat *chat)
@@ -362,13 +348,8 @@ static void put_chat(void *arg, const struct chat *chat)
     annal_slice model = annal__buf_slice(&chat->model);
     if (model.len == 0)
         model = summary_field(&trace->summary, FIELD_MODEL);
-    struct span span = {.seq = chat->seq,
-                        .parent_seq = chat->turn_seq,
-                        .kind = SPAN_CLIENT,
-                        .start_us = chat->start_us,
-                        .end_us = chat->end_us};
-    begin(trace, &span, "chat", model);
-    put_operation(trace, &span, "chat");
+    struct span span = {chat->seq, chat->turn_seq, chat->start_us, chat->end_us, 0};
+    begin_operation(trace, &span, "chat", model);
     span_raw(&span, "gen_ai.request.model", model);
     span_raw(&span, "gen_ai.response.id", annal__buf_slice(&chat->id));
     if (chat->finish != NULL)
@@ -379,24 +360,20 @@ static void put_chat(void *arg, const struct chat *chat)
     put_messages(&span, "gen_ai.output.messages", &chat->output);
     if (chat->cut)
         span_true(&span, "annal.content_cut");
-    span_end(&span, false, (annal_slice){0});
+    span_end(false, (annal_slice){0});
 }
 
 /* Print the span of a request that the model did not answer. */
 static void put_failure(struct trace *trace, const annal_event *event)
 {
     annal_slice error = event_member(event, "error");
-    struct span span = {.seq = event->seq,
-                        .parent_seq = open_set_turn(&trace->open),
-                        .kind = SPAN_CLIENT,
-                        .start_us =
-                            trace->chats.asked_us != 0 ? trace->chats.asked_us : event->ts_us,
-                        .end_us = event->ts_us};
-    begin(trace, &span, "chat", (annal_slice){0});
-    put_operation(trace, &span, "chat");
+    struct span span = {event->seq, open_set_turn(&trace->open),
+                        trace->chats.asked_us != 0 ? trace->chats.asked_us : event->ts_us,
+                        event->ts_us, 0};
+    begin_operation(trace, &span, "chat", (annal_slice){0});
     span_raw(&span, "gen_ai.request.model", summary_field(&trace->summary, FIELD_MODEL));
     span_raw(&span, "error.type", error_type(event));
-    span_end(&span, true, error);
+    span_end(true, error);
 }
 
 /* ---- A session ---- */

@@ -2,8 +2,7 @@
 #include "tools/export/span.h"
 
 #include "journal/base/hex.h"
-#include "journal/base/json.h"
-#include "journal/base/json_walk.h"
+#include "journal/base/json_halves.h"
 #include "journal/base/sha256.h"
 #include "tools/cli/must.h"
 #include "tools/cli/out.h"
@@ -12,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { KIND_INTERNAL = 1, KIND_CLIENT = 3 };
 enum { NAME_CHARS = 80, MESSAGE_CHARS = 1000 };
 
 /* ---- Ids ---- */
@@ -48,16 +48,13 @@ void span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES])
 
 void span_put_raw_string(annal_slice raw)
 {
-    const char *at = raw.ptr, *end = raw.ptr + raw.len, *from = at;
-    while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
-        const char *escape = at;
-        if (!annal__is_half(annal__json_unescape(&at, end)))
-            continue;
-        out_slice((annal_slice){from, (size_t)(escape - from)});
-        fputs("\\ufffd", stdout);
-        from = at;
+    SCOPED_BUF text = {.limit = SIZE_MAX};
+    if (annal__json_has_halves(raw)) {
+        must_append_slice(&text, raw);
+        (void)annal__json_mend_halves(text.ptr, text.len, true);
+        raw = annal__buf_slice(&text);
     }
-    out_slice((annal_slice){from, (size_t)(end - from)});
+    out_slice(raw);
 }
 
 static void put_string(annal_slice raw)
@@ -77,20 +74,20 @@ static void put_nanos(const char *name, int64_t time_us)
     printf(",\"%s\":\"%" PRId64 "\"", name, within * 1000);
 }
 
-void span_begin(struct span *span, const char *what, annal_slice which)
+void span_begin(const struct span *span, annal_slice session, const char *what, annal_slice which)
 {
     char trace[TRACE_ID_BYTES], id[SPAN_ID_BYTES], parent[SPAN_ID_BYTES];
     SCOPED_BUF name = {0};
-    span_trace_id(span->session, trace);
-    span_id(span->session, span->seq, id);
-    span_id(span->session, span->parent_seq, parent);
+    span_trace_id(session, trace);
+    span_id(session, span->seq, id);
+    span_id(session, span->parent_seq, parent);
     printf("{\"traceId\":\"%s\",\"spanId\":\"%s\"", trace, id);
-    if (!span->is_root)
+    if (span->seq > 0)
         printf(",\"parentSpanId\":\"%s\"", parent);
     must_printf(&name, "%s%s", what, which.len > 0 ? " " : "");
     excerpt_line(&name, which, NAME_CHARS);
     out_json(",\"name\":?", annal__buf_slice(&name));
-    printf(",\"kind\":%d", span->kind);
+    printf(",\"kind\":%d", strcmp(what, "chat") == 0 ? KIND_CLIENT : KIND_INTERNAL);
     put_nanos("startTimeUnixNano", span->start_us);
     put_nanos("endTimeUnixNano", span->end_us < span->start_us ? span->start_us : span->end_us);
     fputs(",\"attributes\":[", stdout);
@@ -143,10 +140,9 @@ void span_true(struct span *span, const char *key)
     fputs("true}}", stdout);
 }
 
-void span_status(const struct span *span, bool failed, annal_slice message)
+void span_status(bool failed, annal_slice message)
 {
     SCOPED_BUF line = {0};
-    (void)span;
     fputs("],\"status\":{", stdout);
     if (failed) {
         fputs("\"code\":2", stdout);
@@ -157,8 +153,8 @@ void span_status(const struct span *span, bool failed, annal_slice message)
     fputc('}', stdout);
 }
 
-void span_end(const struct span *span, bool failed, annal_slice message)
+void span_end(bool failed, annal_slice message)
 {
-    span_status(span, failed, message);
+    span_status(failed, message);
     fputc('}', stdout);
 }

@@ -15,27 +15,20 @@
 #define TRACE_ID_BYTES 33
 #define SPAN_ID_BYTES  17
 
-enum span_kind { SPAN_INTERNAL = 1, SPAN_CLIENT = 3 };
-
 struct span {
-    annal_slice session;
-    uint64_t seq;
-    bool is_root;
-    /* seq of the parent span's event; 0 if the parent is the root, and in the root itself */
-    uint64_t parent_seq;
-    enum span_kind kind;
-    int64_t start_us;
-    int64_t end_us; /* end of the span in us, not before start_us */
-    int attributes; /* number of attributes written so far */
+    uint64_t seq;             /* 0 in the root */
+    uint64_t parent_seq;      /* seq of the parent span's event; 0 if the parent is the root */
+    int64_t start_us, end_us; /* in us; the end is not before the start */
+    int attributes;           /* number of attributes written so far */
 };
 
 /* Write the id of a trace (a session), or of a span (an event), in hex to text. */
 void span_trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
 void span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
 
-/* Print the beginning of a span. Its name is "what", or "what which" if which (raw JSON) is not
- * empty. */
-void span_begin(struct span *span, const char *what, annal_slice which);
+/* Print the beginning of a span of a session. Its name is "what", or "what which" if which (raw
+ * JSON) is not empty. */
+void span_begin(const struct span *span, annal_slice session, const char *what, annal_slice which);
 
 /* Print an attribute; nothing if the value is empty. */
 void span_text(struct span *span, const char *key, annal_slice text);
@@ -48,11 +41,9 @@ void span_true(struct span *span, const char *key);
 void span_word(struct span *span, const char *key, const char *word);
 
 /* End the attributes, and print the status: ERROR with a message (raw JSON, may be empty) if
- * failed. */
-void span_status(const struct span *span, bool failed, annal_slice message);
-
-/* As span_status(), and end the span. */
-void span_end(const struct span *span, bool failed, annal_slice message);
+ * failed. span_end() also ends the span. */
+void span_status(bool failed, annal_slice message);
+void span_end(bool failed, annal_slice message);
 
 /* Print a raw JSON string with U+FFFD in place of half a surrogate pair, which protocol buffers
  * refuse. */
