@@ -69,6 +69,15 @@ static int json_item(void *arg, const annal_row *row)
     return 0;
 }
 
+/* Print the beginning of a list, and a query's rows as its items, unless there is no query or
+ * exit_status is not 0. Return the exit status. */
+static int json_rows(struct show *show, int exit_status, const char *begin, const char *query)
+{
+    fputs(begin, stdout);
+    show->items = 0;
+    return exit_status != 0 || query == NULL ? exit_status : sql(show, query, json_item);
+}
+
 static int json_type(void *arg, annal_slice type, uint64_t events)
 {
     begin_item(arg);
@@ -118,9 +127,7 @@ static int json_lineage(struct show *show)
     fputs(",\"lineage\":[", stdout);
     show->items = 0;
     annal_status status = annal_lineage_each(show->store, show->session, json_part, show, &err);
-    fputs("],\"forks\":[", stdout);
-    show->items = 0;
-    int exit_status = sql(show, fork_rows, json_item);
+    int exit_status = json_rows(show, 0, "],\"forks\":[", fork_rows);
     fputc(']', stdout);
     return exit_status == 0 && status < 0 ? fail_error(&err) : exit_status;
 }
@@ -164,21 +171,12 @@ static int print_json(struct show *show)
     fputs(",\"types\":{", stdout);
     show->items = 0;
     status = annal__reader_counts(show->index, show->session, json_type, show, &err);
-    fputs("},\"turns\":[", stdout);
-    show->items = 0;
-    exit_status = status < 0 ? fail_error(&err) : sql(show, turn_rows, json_item);
-    fputs("],\"sources\":[", stdout);
-    show->items = 0;
-    if (exit_status == 0)
-        exit_status = sql(show, source_rows, json_item);
-    fputs("],\"session_notes\":[", stdout);
-    show->items = 0;
-    if (exit_status == 0 && session_has_marks(show->index))
-        exit_status = sql(show, note_rows, json_item);
-    fputs("],\"snapshots\":[", stdout);
-    show->items = 0;
-    if (exit_status == 0)
-        exit_status = sql(show, snapshot_rows, json_item);
+    exit_status = status < 0 ? fail_error(&err) : EXIT_DONE;
+    exit_status = json_rows(show, exit_status, "},\"turns\":[", turn_rows);
+    exit_status = json_rows(show, exit_status, "],\"sources\":[", source_rows);
+    exit_status = json_rows(show, exit_status, "],\"session_notes\":[",
+                            exit_status == 0 && session_has_marks(show->index) ? note_rows : NULL);
+    exit_status = json_rows(show, exit_status, "],\"snapshots\":[", snapshot_rows);
     fputs("],\"findings\":[", stdout);
     show->items = 0;
     status = annal_index_finding_each(show->index, show->session, json_finding, show, &err);

@@ -229,33 +229,28 @@ void detect_say_other(const char *path, const char *kind)
         path, kind);
 }
 
-bool detect_directory(const char *path)
+static bool any_importer(bool (*takes)(const struct importer *, const char *), const char *path)
 {
     struct importer importer;
     for (size_t i = 0; importer_texts[i].kind != NULL; i++)
-        if (importer_find(importer_texts[i].kind, &importer) && reads_directory(&importer, path))
+        if (importer_find(importer_texts[i].kind, &importer) && takes(&importer, path))
             return true;
     return false;
+}
+
+bool detect_directory(const char *path)
+{
+    return any_importer(reads_directory, path);
 }
 
 bool detect_wants_file(const char *path)
 {
-    struct importer importer;
-    for (size_t i = 0; importer_texts[i].kind != NULL; i++)
-        if (importer_find(importer_texts[i].kind, &importer) &&
-            importer_wants_file(&importer, path))
-            return true;
-    return false;
+    return any_importer(importer_wants_file, path);
 }
 
 bool detect_wants_text(const char *path)
 {
-    struct importer importer;
-    for (size_t i = 0; importer_texts[i].kind != NULL; i++)
-        if (importer_find(importer_texts[i].kind, &importer) &&
-            importer_wants_text(&importer, path))
-            return true;
-    return false;
+    return any_importer(importer_wants_text, path);
 }
 
 /* ---- Files beside logs ---- */
