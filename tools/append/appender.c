@@ -20,9 +20,7 @@ enum {
 void appender_add_answer(struct buf *answers, const char *kind, const char *sentence)
 {
     /* if memory runs out, leave out the answer; the caller reports the failure in any case */
-    if (annal__buf_printf(answers, "{\"%s\":", kind) < 0 ||
-        annal__json_quote(answers, annal_slice_of(sentence)) < 0 ||
-        annal__buf_append(answers, "}\n", 2) < 0)
+    if (annal__json_put(answers, "{\"#\":?}\n", annal_slice_of(kind), annal_slice_of(sentence)) < 0)
         annal__buf_clear(answers);
 }
 

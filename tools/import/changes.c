@@ -176,8 +176,7 @@ static annal_status put_source(struct changes *changes, const char *path, const 
     if (copy->name[0] != '\0' && S_ISREG(st->st_mode) && !copy->has_form)
         unread = size > copy->bytes ? size - copy->bytes : size < copy->bytes ? size : 0;
     annal_time_format(us_of(st->st_mtim), since);
-    annal__buf_printf(out, out->len > 1 ? ",[" : "[");
-    annal__json_quote(out, annal_slice_of(path));
+    annal__json_put(out, out->len > 1 ? ",[?" : "[?", annal_slice_of(path));
     annal_status status = annal__buf_printf(out, ",\"%s\",%" PRIu64 ",\"%s\",\"%016" PRIx64 "\",",
                                             is, size, since, log_of(path));
     if (status < 0)

@@ -658,15 +658,12 @@ static int put_resource(void *arg, const annal_row *row)
     const annal_value *values = row->values;
     if (resources->count++ == PAGE)
         return 0;
-    annal__buf_printf(out, "%s{\"uri\":\"annal://session/%.*s\",\"name\":\"%.*s\",\"title\":",
-                      resources->count > 1 ? "," : "", ANNAL_FMT(values[2].bytes),
-                      ANNAL_FMT(values[2].bytes));
-    annal__json_quote(out, values[1].bytes.len > 0 ? values[1].bytes : values[2].bytes);
-    annal__buf_printf(out, ",\"description\":");
-    annal__json_quote(out, values[0].bytes);
-    annal__buf_printf(out, ",\"mimeType\":\"text/plain\",\"annotations\":{\"lastModified\":");
-    annal__json_quote(out, values[3].bytes);
-    annal__buf_printf(out, "}}");
+    annal__json_put(out,
+                    "#{\"uri\":\"annal://session/#\",\"name\":\"#\",\"title\":?,\"description\":?,"
+                    "\"mimeType\":\"text/plain\",\"annotations\":{\"lastModified\":?}}",
+                    annal_slice_of(resources->count > 1 ? "," : ""), values[2].bytes,
+                    values[2].bytes, values[1].bytes.len > 0 ? values[1].bytes : values[2].bytes,
+                    values[0].bytes, values[3].bytes);
     return out->status < 0;
 }
 

@@ -69,14 +69,9 @@ static void put_error_data(struct message *message, unsigned status, int code, c
     struct buf *out = message->out;
     out->len = message->begin;
     message->status = status;
-    annal__buf_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":");
-    annal__buf_append_slice(out, message->id.len > 0 ? message->id : ANNAL_SLICE("null"));
-    annal__buf_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
-    annal__json_quote(out, annal_slice_of(text));
-    if (data.len > 0)
-        annal__buf_printf(out, ",\"data\":");
-    annal__buf_append_slice(out, data);
-    annal__buf_printf(out, "}}");
+    annal__json_put(out, "{\"jsonrpc\":\"2.0\",\"id\":#,\"error\":{\"code\":#,\"message\":?##}}",
+                    message->id.len > 0 ? message->id : ANNAL_SLICE("null"), JSON_I64(code),
+                    annal_slice_of(text), annal_slice_of(data.len > 0 ? ",\"data\":" : ""), data);
 }
 
 static void put_error(struct message *message, unsigned status, int code, const char *text)
@@ -265,9 +260,8 @@ static void tools_call(struct message *message)
         put_error(message, 200, INTERNAL_ERROR, "out of memory");
     } else {
         begin_result(message);
-        annal__buf_printf(message->out, "\"content\":[{\"type\":\"text\",\"text\":");
-        annal__json_quote(message->out, annal__buf_slice(&text));
-        annal__buf_printf(message->out, "}],\"isError\":%s", failed ? "true" : "false");
+        annal__json_put(message->out, "\"content\":[{\"type\":\"text\",\"text\":?}],\"isError\":#",
+                        annal__buf_slice(&text), annal_slice_of(failed ? "true" : "false"));
         end_result(message, -1);
     }
 }
@@ -349,11 +343,9 @@ static void resources_read(struct message *message)
         put_failure(message, &call.err);
     } else {
         begin_result(message);
-        annal__buf_printf(message->out, "\"contents\":[{\"uri\":");
-        annal__buf_append_slice(message->out, uri);
-        annal__buf_printf(message->out, ",\"mimeType\":\"text/plain\",\"text\":");
-        annal__json_quote(message->out, annal__buf_slice(&text));
-        annal__buf_printf(message->out, "}]");
+        annal__json_put(message->out,
+                        "\"contents\":[{\"uri\":#,\"mimeType\":\"text/plain\",\"text\":?}]", uri,
+                        annal__buf_slice(&text));
         end_result(message, 0);
     }
     annal__buf_done(&call.strings);

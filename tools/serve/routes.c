@@ -412,10 +412,8 @@ void routes_done(void *arg, const struct request *request, uint64_t bytes)
     if (serve->log_fd < 0)
         return;
     annal_time_format(annal__system_clock.wall_us(NULL), time);
-    if (annal__buf_printf(&line, "{\"time\":\"%s\",\"method\":", time) >= 0 &&
-        annal__json_quote(&line, annal_slice_of(request->method)) >= 0 &&
-        annal__buf_append(&line, ",\"path\":", 8) >= 0 &&
-        annal__json_quote(&line, annal_slice_of(request->path)) >= 0 &&
+    if (annal__json_put(&line, "{\"time\":?,\"method\":?,\"path\":?", annal_slice_of(time),
+                        annal_slice_of(request->method), annal_slice_of(request->path)) >= 0 &&
         annal__buf_printf(&line, ",\"status\":%u,\"ms\":%.1f,\"bytes\":%" PRIu64 ",\"token\":%d}\n",
                           request->status,
                           (double)(annal__clock_monotonic_us() - request->begun_us) / 1000, bytes,

@@ -360,11 +360,8 @@ static void answer_status(struct request *request, const annal_error *err, bool 
     request->type = wire ? WIRE_TYPE : JSON_TYPE;
     annal_status status =
         wire ? annal__buf_printf(out, "\x08%c\x12%c%.*s", code, (char)len, (int)len, err->message)
-             : annal__buf_printf(out, "{\"code\":%d,\"message\":", code);
-    if (status >= 0 && !wire)
-        status = annal__json_quote(out, annal_slice_of(err->message));
-    if (status >= 0 && !wire)
-        status = annal__buf_append(out, "}", 1);
+             : annal__json_put(out, "{\"code\":#,\"message\":?}", JSON_I64(code),
+                               annal_slice_of(err->message));
     if (status < 0)
         answer_no_memory(request);
 }

@@ -31,12 +31,10 @@ static void add_finding(void *arg, const annal_finding *finding)
     struct verify *verify = arg;
     if (verify->findings++ >= FINDINGS_MAX)
         return;
-    (void)annal__buf_printf(
-        verify->out,
-        "%s{\"seq\":%" PRIu64 ",\"offset\":%" PRIu64 ",\"length\":%" PRIu64 ",\"what\":",
-        verify->findings > 1 ? "," : "", finding->seq, finding->offset, finding->length);
-    (void)annal__json_quote(verify->out, annal_slice_of(finding->what));
-    (void)annal__buf_append(verify->out, "}", 1);
+    (void)annal__json_put(verify->out, "#{\"seq\":#,\"offset\":#,\"length\":#,\"what\":?}",
+                          annal_slice_of(verify->findings > 1 ? "," : ""), JSON_U64(finding->seq),
+                          JSON_U64(finding->offset), JSON_U64(finding->length),
+                          annal_slice_of(finding->what));
 }
 
 static annal_status verify_one(struct verify *verify, const char *name, struct buf *out)

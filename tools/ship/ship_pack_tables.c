@@ -303,8 +303,7 @@ static annal_status collect(struct sending *sending, const struct position *posi
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < count; i++) {
         add_position(batch->arrays, &positions[i]);
-        must_append(&sessions, i == 0 ? "[" : ",", 1);
-        must_quote(&sessions, annal_slice_of(positions[i].session));
+        must_json(&sessions, i == 0 ? "[?" : ",?", annal_slice_of(positions[i].session));
     }
     must_append(&sessions, "]", 1);
     batch->arrays[ROWS].limit = count > 1 ? ROWS_BYTES : ROWS_BYTES_MAX;

@@ -40,9 +40,7 @@ static annal_status place_of(struct outline *outline, annal_slice type, size_t *
     *out = place;
     annal__buf_append_slice(&outline->names, type);
     annal_status status = annal__buf_append(&outline->names, "", 1);
-    if (status >= 0 && place > 0)
-        status = annal__buf_append(&outline->types, ",", 1);
-    return status < 0 ? status : annal__json_quote(&outline->types, type);
+    return status < 0 ? status : annal__json_put(&outline->types, place > 0 ? ",?" : "?", type);
 }
 
 static int add_event(void *arg, const annal_row *row)
