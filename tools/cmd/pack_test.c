@@ -15,7 +15,8 @@
  *         = TYPE DATA          as ~; the rows of `watch` must stay the same
  *         ? SELECT             the lines up to the next empty line are the expected rows
  *         findings N           number of events that handlers could not accept
- *         rebuild              the tables of all packs must be the same after a rebuild
+ *         rebuild              the tables of all packs must be the same after a rebuild, and after
+ *                              another that reads the sessions in reverse order
  *         $ annal WORD...      run the command in the directory of the case; the lines up to the
  *                              next empty line or command are what it prints: standard output, then
  *                              standard error, each line after `! `, then [N] if its exit status N
@@ -91,18 +92,31 @@ static void report(struct testing *t, const char *format, ...)
 
 /* ---- The store of a case ---- */
 
+/* Remove a database, and its log. */
+static int remove_database(const char *path, const struct stat *info, int type, struct FTW *at)
+{
+    const char *dot = strrchr(path + at->base, '.');
+    (void)info;
+    return type == FTW_F && dot != NULL && strncmp(dot, ".db", 3) == 0 ? remove(path) : 0;
+}
+
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
 {
     (void)info, (void)type, (void)at;
     return remove(path);
 }
 
-static void close_store(struct testing *t)
+static void close_index(struct testing *t)
 {
     annal_index_close(t->index);
     annal_store_close(t->store, NULL);
     t->index = NULL;
     t->store = NULL;
+}
+
+static void close_store(struct testing *t)
+{
+    close_index(t);
     if (t->directory[0] != '\0')
         (void)nftw(t->directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     t->directory[0] = '\0';
@@ -113,11 +127,19 @@ static const char *store_path(const struct testing *t)
     return t->variable + strlen("ANNAL_STORE=");
 }
 
-static int open_store(struct testing *t)
+static int open_index(struct testing *t)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
-    char made[PATH_MAX];
     annal_error err = {0};
+    if (annal_store_open(store_path(t), &options, &t->store, &err) < 0 ||
+        annal_index_open(t->store, &(annal_index_options){.wait_ms = 120000}, &t->index, &err) < 0)
+        return fail_error(&err);
+    return 0;
+}
+
+static int open_store(struct testing *t)
+{
+    char made[PATH_MAX];
     if (!temporary_directory("test", made) || realpath(made, t->directory) == NULL) {
         t->directory[0] = '\0';
         return fail_storage("cannot create a temporary directory: %s", strerror(errno));
@@ -128,10 +150,7 @@ static int open_store(struct testing *t)
     t->watched = t->session = (annal_slice){0};
     if (mkdir(t->files, 0777) != 0)
         return fail_storage("create '%s': %s", t->files, strerror(errno));
-    if (annal_store_open(store_path(t), &options, &t->store, &err) < 0 ||
-        annal_index_open(t->store, &(annal_index_options){.wait_ms = 120000}, &t->index, &err) < 0)
-        return fail_error(&err);
-    return 0;
+    return open_index(t);
 }
 
 /* ---- Rows (rule 2) ---- */
@@ -437,10 +456,11 @@ static int count_findings(void *arg, const annal_pack_info *info)
     return 0;
 }
 
-static annal_status catch_up(struct testing *t)
+/* Catch up on a session, or on all of them if its length is 0. */
+static annal_status catch_up(struct testing *t, annal_slice session)
 {
-    annal_status status = annal_index_catch_up(t->index, (annal_slice){0},
-                                               &(annal_catch_up_options){.packs = true}, &t->err);
+    annal_status status =
+        annal_index_catch_up(t->index, session, &(annal_catch_up_options){.packs = true}, &t->err);
     if (status < 0)
         report(t, "%s", t->err.message);
     return status;
@@ -449,7 +469,8 @@ static annal_status catch_up(struct testing *t)
 static void run_findings(struct testing *t, const char *number)
 {
     uint64_t count = 0;
-    if (catch_up(t) >= 0 && annal_pack_each(t->index, count_findings, &count, &t->err) < 0)
+    if (catch_up(t, (annal_slice){0}) >= 0 &&
+        annal_pack_each(t->index, count_findings, &count, &t->err) < 0)
         report(t, "%s", t->err.message);
     else if (count != strtoull(number, NULL, 10))
         report(t, "expected %s findings, got %" PRIu64, number, count);
@@ -468,7 +489,7 @@ static int add_select(void *arg, const annal_row *row)
 static annal_status dump(struct testing *t, struct buf *out)
 {
     static const char tables[] =
-        "SELECT l.schema || '.\"' || l.name || '\"',"
+        "SELECT '\"' || l.schema || '\".\"' || l.name || '\"',"
         " group_concat('quote(\"' || c.name || '\")', ' || '','' || ') "
         "FROM pragma_table_list l JOIN pragma_table_info(l.name, l.schema) c "
         "WHERE l.type = 'table' AND l.schema NOT IN ('main', 'temp') AND l.name NOT GLOB '_*'"
@@ -493,16 +514,49 @@ static int rebuild_pack(void *arg, const annal_pack_info *info)
     return 0;
 }
 
+static int add_session(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    must_append(arg, session.ptr, session.len);
+    must_append(arg, "", 1);
+    return 0;
+}
+
+/* Delete all databases, and catch up on one session after the other, from the last to the first. */
+static annal_status rebuild_reversed(struct testing *t)
+{
+    SCOPED_BUF sessions = {0};
+    close_index(t);
+    (void)nftw(store_path(t), remove_database, 16, FTW_PHYS);
+    t->exit_status = open_index(t);
+    if (t->exit_status != 0)
+        return ANNAL_ERR_IO;
+    annal_status status = annal_session_each(t->store, add_session, &sessions, &t->err);
+    if (status < 0)
+        report(t, "%s", t->err.message);
+    for (size_t end = sessions.len; status >= 0 && end > 0;) {
+        size_t at = end - 1;
+        while (at > 0 && sessions.ptr[at - 1] != '\0')
+            at--;
+        status = catch_up(t, (annal_slice){sessions.ptr + at, end - 1 - at});
+        end = at;
+    }
+    return status;
+}
+
 static void run_rebuild(struct testing *t)
 {
-    SCOPED_BUF before = {0}, after = {0};
-    if (catch_up(t) >= 0 && dump(t, &before) >= 0) {
-        if (annal_pack_each(t->index, rebuild_pack, t, &t->err) < 0)
-            report(t, "%s", t->err.message);
-        if (dump(t, &after) >= 0)
-            compare(t, "a rebuild gives other rows", annal__buf_slice(&before),
-                    annal__buf_slice(&after));
-    }
+    SCOPED_BUF before = {0}, after = {0}, reversed = {0};
+    if (catch_up(t, (annal_slice){0}) < 0 || dump(t, &before) < 0)
+        return;
+    if (annal_pack_each(t->index, rebuild_pack, t, &t->err) < 0)
+        report(t, "%s", t->err.message);
+    if (dump(t, &after) >= 0)
+        compare(t, "a rebuild gives other rows", annal__buf_slice(&before),
+                annal__buf_slice(&after));
+    if (rebuild_reversed(t) >= 0 && dump(t, &reversed) >= 0)
+        compare(t, "a rebuild in another order of sessions gives other rows",
+                annal__buf_slice(&before), annal__buf_slice(&reversed));
 }
 
 /* ---- Cases ---- */

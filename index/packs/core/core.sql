@@ -399,8 +399,8 @@ CREATE VIEW usage_totals AS
 -- costed_tokens is the part of tokens that the cost covers. Computed costs are not rounded here:
 -- their sums are rounded to six digits of a microdollar and then to microdollars, so that each
 -- grouping of the same events has the same cost. round(x * 1e6) / 1e6 differs from round(x, 6), for
--- which SQLite prints the number and reads it again, only near ties of the seventh digit and in the
--- last bit.
+-- which SQLite prints the number and reads it again, only near ties of the seventh digit of the
+-- fraction, and after the fifteenth digit of the number.
 CREATE VIEW usage_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
     rates AS MATERIALIZED (SELECT * FROM usage_rates UNION ALL SELECT * FROM no_rates),
