@@ -205,9 +205,7 @@ void table_null(struct table *table)
 
 void table_number(struct table *table, uint64_t number)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, number);
-    add(table, annal_slice_of(text), CELL_RAW);
+    add(table, JSON_U64(number), CELL_RAW);
 }
 
 void table_count(struct table *table, uint64_t count)
@@ -221,11 +219,8 @@ void table_count(struct table *table, uint64_t count)
 
 void table_signed(struct table *table, int64_t number)
 {
-    char text[24];
-    if (pass_over(table))
-        return;
-    snprintf(text, sizeof text, "%" PRId64, number);
-    add(table, annal_slice_of(text), CELL_RAW);
+    if (!pass_over(table))
+        add(table, JSON_I64(number), CELL_RAW);
 }
 
 const char *table_real_text(char text[REAL_BYTES], double number)

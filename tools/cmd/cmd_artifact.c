@@ -30,13 +30,6 @@ static int64_t read_file(void *arg, char *bytes, size_t room, annal_error *err)
     return got;
 }
 
-static void set_number(struct verb_call *call, const char *to, uint64_t number)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, number);
-    verb_set(call, to, annal_slice_of(text));
-}
-
 static int put_stream(struct verb_call *call, int fd, annal_artifact_info *out_info)
 {
     annal_error err = {0};
@@ -46,7 +39,7 @@ static int put_stream(struct verb_call *call, int fd, annal_artifact_info *out_i
         return fail_error(&err);
     snprintf(path, sizeof path, "artifacts/%s/%s.zst", out_info->session, out_info->sha256);
     verb_set_text(call, "sha256", annal_slice_of(out_info->sha256));
-    set_number(call, "bytes", out_info->bytes);
+    verb_set(call, "bytes", JSON_U64(out_info->bytes));
     verb_set_text(call, "path", annal_slice_of(path));
     return 0;
 }

@@ -113,7 +113,7 @@ static void find_copy(const struct changes *changes, const char *path, struct fa
     size_t at = 0, index;
     while (copy->name[0] == '\0' &&
            (index = places_next(&changes->by_log, log_of(path), &at)) != SIZE_MAX)
-        (void)copies_one(changes->store, changes->names[index], take_facts, copy, NULL);
+        copies_one(changes->store, changes->names[index], take_facts, copy);
 }
 
 /* Return whether the newest copy is equal to the log, by their times: rule (4) of copies.h. */
@@ -357,8 +357,8 @@ static annal_status judge(struct changes *changes, const char *name, const char 
         annal__buf_printf(&path, "%s/sources/%s", annal_store_path(changes->store), name);
     if (status >= 0 && annal__buf_cstr(&path) != NULL && stat(path.ptr, &st) == 0 &&
         us_of(st.st_mtim) != 0) {
-        (void)copies_one(changes->store, name, take_facts, &before, NULL);
-        (void)copies_one(changes->store, next, take_facts, &after, NULL);
+        copies_one(changes->store, name, take_facts, &before);
+        copies_one(changes->store, next, take_facts, &after);
     }
     bool is_new = before.name[0] != '\0' && after.name[0] != '\0';
     if (is_new)

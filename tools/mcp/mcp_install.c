@@ -79,16 +79,13 @@ static void put_entry(const struct client *client, const struct args *args, stru
     char self[PATH_MAX], store[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     snprintf(self + (len > 0 ? len : 0), len > 0 ? 1 : sizeof self, "%s", len > 0 ? "" : "annal");
-    annal__buf_append_slice(out, annal_slice_of(client->before));
-    annal__json_quote(out, annal_slice_of(self));
-    annal__buf_printf(out, "%s\"mcp\"", client->between);
+    annal__json_put(out, "#?#\"mcp\"", annal_slice_of(client->before), annal_slice_of(self),
+                    annal_slice_of(client->between));
     if (args_has(args, "all"))
         annal__buf_printf(out, ", \"--all\"");
-    if (args->store != NULL) {
-        annal__buf_printf(out, ", \"--store\", ");
-        annal__json_quote(
-            out, annal_slice_of(realpath(args->store, store) != NULL ? store : args->store));
-    }
+    if (args->store != NULL)
+        annal__json_put(out, ", \"--store\", ?",
+                        annal_slice_of(realpath(args->store, store) != NULL ? store : args->store));
     annal__buf_append_slice(out, annal_slice_of(client->after));
 }
 

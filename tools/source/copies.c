@@ -134,16 +134,13 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
     return status;
 }
 
-annal_status copies_one(annal_store *store, const char *name, copies_fn fn, void *arg,
-                        annal_error *err)
+void copies_one(annal_store *store, const char *name, copies_fn fn, void *arg)
 {
-    struct walk walk = {
-        .store = store, .directory = -1, .all = true, .fn = fn, .arg = arg, .err = err};
+    struct walk walk = {.store = store, .directory = -1, .all = true, .fn = fn, .arg = arg};
     annal__source_name parts;
-    annal_status status = annal__sources_open(store, LOCK_SH, &walk.directory, err);
-    if (status == ANNAL_OK && annal__sources_read_name(name, &parts))
-        status = walk_one(&walk, name, &parts);
+    if (annal__sources_open(store, LOCK_SH, &walk.directory, NULL) == ANNAL_OK &&
+        annal__sources_read_name(name, &parts))
+        (void)walk_one(&walk, name, &parts);
     if (walk.directory >= 0)
         close(walk.directory);
-    return status;
 }

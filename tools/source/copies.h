@@ -119,8 +119,7 @@ annal_status copies_each(annal_store *store, annal_slice session, bool all, copi
                          copies_fault_fn fault, void *arg, annal_error *err);
 
 /* Call fn for one file of a copy, if it is valid. */
-annal_status copies_one(annal_store *store, const char *name, copies_fn fn, void *arg,
-                        annal_error *err);
+void copies_one(annal_store *store, const char *name, copies_fn fn, void *arg);
 
 /* Receive the next bytes of a log. Return 0 to continue; copies_read() stops at any other value,
  * and returns it. */
