@@ -18,16 +18,6 @@ struct piece {
     size_t counted; /* size of the event in bytes as an append counts it, with ENVELOPE_BYTES */
 };
 
-static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *err)
-{
-    size_t at = piece->bytes.len;
-    if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: out of memory");
-    /* an offset in piece->bytes, whose memory may still move; place() converts it to a pointer */
-    slice->ptr = (const char *)at;
-    return ANNAL_OK;
-}
-
 static annal_status add(struct piece *piece, const annal_event *event, annal_error *err)
 {
     bool packed = event->format == ANNAL_FORMAT_MSGPACK;
@@ -37,24 +27,23 @@ static annal_status add(struct piece *piece, const annal_event *event, annal_err
                          .cause = event->cause,
                          .ts_us = ANNAL_TS(event->ts_us),
                          .data_format = event->format};
-    annal_status status = keep(piece, &draft.type, err);
-    if (status == ANNAL_OK)
-        status = keep(piece, &draft.data, err);
-    if (status == ANNAL_OK)
-        status = keep(piece, &draft.id, err);
-    if (status == ANNAL_OK)
-        status = keep(piece, &draft.cause, err);
+    const annal_slice texts[] = {draft.type, draft.data, draft.id, draft.cause};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == ANNAL_OK; i++)
+        status = annal__buf_append_slice(&piece->bytes, texts[i]);
     annal_draft *last = annal__array_add(&piece->drafts, &piece->count, sizeof *last);
-    if (last == NULL)
+    if (status < 0 || last == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: out of memory");
     *last = draft;
     piece->counted += (size_t)event->length + ENVELOPE_BYTES;
-    return status;
+    return ANNAL_OK;
 }
 
-static void place(const struct piece *piece, annal_slice *slice)
+/* Point a slice to its copy. The copies are in the order in which add() made them. */
+static void place(annal_slice *slice, const char **copy)
 {
-    slice->ptr = slice->len > 0 ? piece->bytes.ptr + (size_t)slice->ptr : NULL;
+    slice->ptr = slice->len > 0 ? *copy : NULL;
+    *copy += slice->len;
 }
 
 static annal_status append(struct piece *piece, annal_writer *writer, uint64_t *after_seq,
@@ -62,14 +51,15 @@ static annal_status append(struct piece *piece, annal_writer *writer, uint64_t *
 {
     const annal_append_options options = {
         .level = ANNAL_LEVEL_SYNC, .expect = ANNAL_EXPECT_SEQ, .expected_seq = *after_seq};
+    const char *copy = piece->bytes.ptr;
     uint64_t seq = 0;
     if (piece->count == 0)
         return ANNAL_OK;
     for (size_t i = 0; i < piece->count; i++) {
-        place(piece, &piece->drafts[i].type);
-        place(piece, &piece->drafts[i].data);
-        place(piece, &piece->drafts[i].id);
-        place(piece, &piece->drafts[i].cause);
+        place(&piece->drafts[i].type, &copy);
+        place(&piece->drafts[i].data, &copy);
+        place(&piece->drafts[i].id, &copy);
+        place(&piece->drafts[i].cause, &copy);
     }
     annal_status status =
         annal_writer_append(writer, piece->drafts, piece->count, &options, &seq, err);
