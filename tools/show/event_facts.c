@@ -57,18 +57,9 @@ static int64_t event_cost(const annal_event *event)
                                                                                : 0;
 }
 
-static bool is_type(const annal_event *event, const char *const *types)
-{
-    for (; *types != NULL; types++) {
-        if (annal__slice_is(event->type, *types))
-            return true;
-    }
-    return false;
-}
-
 bool event_is(const annal_event *event, const char *type)
 {
-    return is_type(event, (const char *const[]){type, NULL});
+    return annal__slice_is(event->type, type);
 }
 
 bool event_type_ends(const annal_event *event, const char *end)
@@ -86,21 +77,19 @@ bool event_failed(const annal_event *event)
 
 enum fact event_fact_of(const annal_event *event)
 {
-    static const char *const messages[] = {"message.added", NULL};
-    static const char *const calls[] = {"tool.called", "tool_call", NULL};
-    static const char *const results[] = {"tool.returned", "tool.failed", "tool_result",
-                                          "tool_error", NULL};
-    static const char *const usage[] = {"agent.turn.usage", NULL};
-    static const char *const begins[] = {"turn.started", "turn_start", NULL};
-    static const char *const ends[] = {"turn.completed", "turn.failed", "turn.cancelled",
-                                       "turn_complete",  "turn_error",  NULL};
     static const struct {
-        const char *const *types;
+        const char *type;
         enum fact fact;
-    } kinds[] = {{messages, FACT_MESSAGE}, {calls, FACT_CALL},         {results, FACT_RESULT},
-                 {usage, FACT_USAGE},      {begins, FACT_TURN_BEGINS}, {ends, FACT_TURN_ENDS}};
+    } kinds[] = {{"message.added", FACT_MESSAGE},    {"tool.called", FACT_CALL},
+                 {"tool_call", FACT_CALL},           {"tool.returned", FACT_RESULT},
+                 {"tool.failed", FACT_RESULT},       {"tool_result", FACT_RESULT},
+                 {"tool_error", FACT_RESULT},        {"agent.turn.usage", FACT_USAGE},
+                 {"turn.started", FACT_TURN_BEGINS}, {"turn_start", FACT_TURN_BEGINS},
+                 {"turn.completed", FACT_TURN_ENDS}, {"turn.failed", FACT_TURN_ENDS},
+                 {"turn.cancelled", FACT_TURN_ENDS}, {"turn_complete", FACT_TURN_ENDS},
+                 {"turn_error", FACT_TURN_ENDS}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (is_type(event, kinds[i].types))
+        if (event_is(event, kinds[i].type))
             return kinds[i].fact;
     }
     return FACT_OTHER;
