@@ -16,9 +16,11 @@ extern const char annal__sql_timeline_tools[], annal__sql_timeline_turns[],
 
 /* ---- The outline: seq, type, time and length of all events, in columns ---- */
 
+enum { SEQ, TYPE, TIME, BYTES, COLUMNS };
+
 struct outline {
     /* one JSON array of the answer each, without its brackets */
-    struct buf types, seq, type, time, bytes;
+    struct buf types, columns[COLUMNS];
     struct buf names; /* names of the types, each with a NUL */
     uint64_t count;
 };
@@ -52,21 +54,13 @@ static int add_event(void *arg, const annal_row *row)
     if (annal_time_parse(row->values[2].bytes, &time_us, NULL) < 0)
         time_us = 0;
     annal_status status = place_of(outline, row->values[1].bytes, &place);
-    if (status >= 0)
-        status = annal__buf_printf(&outline->seq, "%s%" PRId64, comma, row->values[0].integer);
-    if (status >= 0)
-        status = annal__buf_printf(&outline->type, "%s%zu", comma, place);
-    if (status >= 0)
-        status = annal__buf_printf(&outline->time, "%s%" PRId64, comma, time_us / 1000);
-    if (status >= 0)
-        status = annal__buf_printf(&outline->bytes, "%s%" PRId64, comma, row->values[3].integer);
+    const int64_t numbers[COLUMNS] = {[SEQ] = row->values[0].integer,
+                                      [TYPE] = (int64_t)place,
+                                      [TIME] = time_us / 1000,
+                                      [BYTES] = row->values[3].integer};
+    for (int i = 0; status >= 0 && i < COLUMNS; i++)
+        status = annal__buf_printf(&outline->columns[i], "%s%" PRId64, comma, numbers[i]);
     return status;
-}
-
-static annal_status join(struct buf *out, const char *before, struct buf *part)
-{
-    annal__buf_append_slice(out, annal_slice_of(before));
-    return annal__buf_append_slice(out, annal__buf_slice(part));
 }
 
 static annal_status put_outline(annal_index *index, const annal_value *params, struct buf *out,
@@ -76,20 +70,21 @@ static annal_status put_outline(annal_index *index, const annal_value *params, s
     const annal_sql_options options = {.params = params, .param_count = 2};
     annal_status status = annal_index_sql(index, annal_slice_of(annal__sql_timeline_outline),
                                           &options, add_event, &outline, err);
-    if (status >= 0 &&
-        (join(out, "{\"types\":[", &outline.types) < 0 ||
-         join(out, "],\"seq\":[", &outline.seq) < 0 ||
-         join(out, "],\"type\":[", &outline.type) < 0 ||
-         join(out, "],\"time\":[", &outline.time) < 0 ||
-         join(out, "],\"bytes\":[", &outline.bytes) < 0 || annal__buf_append(out, "]}", 2) < 0))
-        status = ANNAL_ERR_NOMEM;
+    static const char *const begins[COLUMNS] = {"],\"seq\":[", "],\"type\":[", "],\"time\":[",
+                                                "],\"bytes\":["};
+    if (status >= 0)
+        status =
+            annal__buf_printf(out, "{\"types\":[%.*s", ANNAL_FMT(annal__buf_slice(&outline.types)));
+    for (int i = 0; i < COLUMNS; i++) {
+        if (status >= 0)
+            status = annal__buf_append_slice(out, annal_slice_of(begins[i]));
+        if (status >= 0)
+            status = annal__buf_append_slice(out, annal__buf_slice(&outline.columns[i]));
+        annal__buf_done(&outline.columns[i]);
+    }
     annal__buf_done(&outline.types);
-    annal__buf_done(&outline.seq);
-    annal__buf_done(&outline.type);
-    annal__buf_done(&outline.time);
-    annal__buf_done(&outline.bytes);
     annal__buf_done(&outline.names);
-    return status;
+    return status < 0 ? status : annal__buf_append(out, "]}", 2);
 }
 
 annal_status timeline_part(annal_index *index, const char *part, annal_slice session, uint64_t from,
