@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ void cli_exec(const struct cli *self, const char *const *words)
     setenv("HOME", self->as_home != NULL ? self->as_home : "/nowhere", 1);
     if (self->as_home == NULL)
         setenv("ANNAL_STORE", self->store, 1);
-    if (self->as_nobody && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+    if (self->as_nobody && (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         _exit(126);
     if (!self->own_program && !test_has_threads() && !test_has_open(self->store)) {
         leave_the_test();
