@@ -11,7 +11,6 @@
 #include "journal/store.h"
 #include "journal/store_journal.h"
 #include "journal/sys/delete.h"
-#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "journal/torn_tail.h"
 
@@ -203,13 +202,13 @@ static annal_status delete_journal(struct change *change, annal_error *err)
 
 /* ---- Deleting everything of a session ---- */
 
-/* Delete every file of a session. After that, only commit logs may contain its events. */
-static annal_status delete_files(struct change *change, annal_store *store, annal_slice session,
-                                 annal_session_info *out_info, annal_error *err)
+annal_status annal__replace_delete(annal_store *store, annal_slice session,
+                                   annal_session_info *out_info, annal_error *err)
 {
-    annal_status status = annal__replace_begin(change, store, session, false, err);
+    struct change change;
+    annal_status status = annal__replace_begin(&change, store, session, false, err);
     if (status == ANNAL_OK)
-        status = annal__replace_examine(change, err);
+        status = annal__replace_examine(&change, err);
     /* The journal is removed last: after a failure, the session still exists and can be deleted
      * again. */
     if (status == ANNAL_OK)
@@ -219,24 +218,17 @@ static annal_status delete_files(struct change *change, annal_store *store, anna
     if (status == ANNAL_OK)
         annal__replace_remove_unfinished(store);
     if (status == ANNAL_OK)
-        status = delete_journal(change, err);
+        status = delete_journal(&change, err);
     /* An interrupted conversion may have left a second journal. */
     while (status == ANNAL_OK && annal__store_journal_is_double(&store->context, session, NULL)) {
-        status = look_at_journal(change, err);
+        status = look_at_journal(&change, err);
         if (status == ANNAL_OK)
-            status = delete_journal(change, err);
+            status = delete_journal(&change, err);
     }
     if (status == ANNAL_OK && out_info != NULL)
-        *out_info = change->info;
-    annal__replace_end(change);
+        *out_info = change.info;
+    annal__replace_end(&change);
     return status;
-}
-
-annal_status annal__replace_delete_unwiped(annal_store *store, annal_slice session,
-                                           annal_session_info *out_info, annal_error *err)
-{
-    struct change change;
-    return delete_files(&change, store, session, out_info, err);
 }
 
 annal_status annal__replace_wipe_logs(annal_store *store, annal_error *err)
@@ -244,19 +236,5 @@ annal_status annal__replace_wipe_logs(annal_store *store, annal_error *err)
     annal_status status = annal__context_check_writable(&store->context, err);
     if (status == ANNAL_OK)
         status = annal__slots_wipe(store, annal__context_deadline(&store->context), err);
-    return status;
-}
-
-annal_status annal__replace_delete(annal_store *store, annal_slice session,
-                                   annal_session_info *out_info, annal_error *err)
-{
-    struct change change;
-    annal_error why;
-    annal_status status = delete_files(&change, store, session, out_info, err);
-    /* The session is deleted, so a failure to overwrite a log is only reported to the log
-     * callback. */
-    if (status == ANNAL_OK && annal__slots_wipe(store, change.deadline_us, &why) < 0)
-        annal__say(store, ANNAL_LOG_WARNING, "session '%.*s' is deleted: %s", ANNAL_FMT(session),
-                   why.message);
     return status;
 }

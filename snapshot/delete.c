@@ -37,7 +37,7 @@ annal_status annal__delete_session(annal_index *index, annal_slice session, anna
     annal_error why = {0};
     if (annal__search_forget(index, session, &why) < 0)
         tell(ANNAL_DELETE_WORDS, session, &why, fn, arg);
-    annal_status status = annal__replace_delete_unwiped(store, session, &info, &why);
+    annal_status status = annal__replace_delete(store, session, &info, &why);
     const annal_delete_note note = {.part = ANNAL_DELETE_SESSION,
                                     .session = session,
                                     .info = status < 0 ? NULL : &info,

@@ -13,11 +13,9 @@
  * that is open now, begins the session again with seq 1 and another file id; expected_seq
  * distinguishes the two. Open cursors continue to read the old journal. Any thread.
  *
- * Afterwards no commit log of the store contains any of its events. Other processes are asked to
- * overwrite their logs; if a process is stopped, the store's log callback receives which log may
- * still contain events, and this log is overwritten when the process continues or ends. Databases
- * are not overwritten here but by the index. The function waits for other processes no longer than
- * the store's wait_ms in all.
+ * Commit logs may contain its events until annal__replace_wipe_logs(). That is called once, after
+ * the last of many sessions, because each call makes every process that writes overwrite its log,
+ * of 2 MiB or more. Databases are not overwritten here but by the index.
  *
  * It works on a full disk, too: then no commit log is created for it, and no tombstone if no commit
  * log names the journal.
@@ -31,17 +29,9 @@ ANNAL_MUST_CHECK annal_status annal__replace_delete(annal_store *store, annal_sl
                                                     annal_session_info *out_info, annal_error *err);
 
 /*
- * Delete a session as annal__replace_delete() does, but leave its events in commit logs until
- * annal__replace_wipe_logs(). For deleting many sessions: call annal__replace_wipe_logs() once,
- * after the last, because each call makes every process that writes overwrite its log, of 2 MiB or
- * more. Any thread.
- */
-ANNAL_MUST_CHECK annal_status annal__replace_delete_unwiped(annal_store *store, annal_slice session,
-                                                            annal_session_info *out_info,
-                                                            annal_error *err);
-
-/*
- * Overwrite the parts of commit logs that are not needed any more. Any thread.
+ * Overwrite the parts of commit logs that are not needed any more. Other processes are asked to
+ * overwrite theirs, for which this waits no longer than the store's wait_ms in all; the log of a
+ * stopped process is overwritten when that continues or ends. Any thread.
  *
  * ANNAL_ERR_BUSY  a log may still contain deleted content: the message says which log, and until
  *                 when

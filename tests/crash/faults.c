@@ -314,7 +314,7 @@ void delete_session(struct life *life, const char *session)
     bool came = fault_came(life);
     bool stopped = life->stopped;
     annal_status status =
-        annal__replace_delete(life->store, annal_slice_of(session), NULL, err_for(life, &err));
+        delete_wiped(life->store, annal_slice_of(session), NULL, err_for(life, &err));
     ck_fault(status == ANNAL_OK || fault_came(life), "delete '%s' without a fault: %s", session,
              err.message);
     ck_fault(status == ANNAL_OK || life->silent || err.message[0] != '\0',

@@ -115,7 +115,7 @@ static annal_status try_delete(struct program *program, const char *session, ann
     int64_t tick_us = disk->tick_us;
     model_delete(&program->run->model, session);
     disk->tick_us = 1000;
-    annal_status status = annal__replace_delete(program->store, annal_slice_of(session), NULL, err);
+    annal_status status = delete_wiped(program->store, annal_slice_of(session), NULL, err);
     disk->tick_us = tick_us;
     model_deleted(&program->run->model, session, status == ANNAL_OK);
     return status;

@@ -130,7 +130,7 @@ static void ask(struct side *side, const char *session)
 static void delete_session(struct side *side, const char *session)
 {
     model_delete(&model, session);
-    ck_ok(annal__replace_delete(side->store, annal_slice_of(session), NULL, err));
+    ck_ok(delete_wiped(side->store, annal_slice_of(session), NULL, err));
     model_deleted(&model, session, true);
 }
 

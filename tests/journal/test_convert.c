@@ -341,7 +341,7 @@ START_TEST(both_journals_of_a_session_are_deleted)
     ck_ok(convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &result, err));
     file_write(tmpdir_path(&dir, "store/events/s.jsonl"), bytes, len);
     free(bytes);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.jsonl")));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.mpk")));
     store_close(store);

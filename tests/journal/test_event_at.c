@@ -86,7 +86,7 @@ START_TEST(a_replaced_journal_is_opened_again)
 {
     annal_event event;
     ck_assert_int_eq(read_at("s", 7, &event), ANNAL_OK);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert_int_eq(read_at("s", 7, &event), ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(read_at("t", 7, &event), ANNAL_OK);
     append_numbers(store, "s", 8, 8, ANNAL_LEVEL_OS);
@@ -172,7 +172,7 @@ START_TEST(a_piece_of_a_journal_that_was_replaced_is_read_again_after_its_end)
     annal_event event;
     for (uint64_t seq = 1; seq <= 3; seq++)
         ck_assert_int_eq(read_at("s", seq, &event), ANNAL_OK);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert_int_eq(read_at("t", 1, &event), ANNAL_OK);
     ck_assert_int_eq(read_at("s", 4, &event), ANNAL_ERR_NOTFOUND);
 }
@@ -234,7 +234,7 @@ START_TEST(a_replaced_journal_is_read_ahead_again)
 {
     annal_event event;
     ck_assert_uint_eq(read_ahead("s", 1, 3), 3);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert_uint_eq(read_ahead("s", 1, 3), 0);
     append_numbers(store, "s", 8, 12, ANNAL_LEVEL_OS);
     ck_assert_uint_eq(read_ahead("s", 2, 3), 3);

@@ -266,7 +266,7 @@ START_TEST(the_parent_of_a_fork_cannot_be_deleted_or_converted_but_the_fork_can)
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
     fork_at("p", 3, "f");
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
-    ck_status(ANNAL_ERR_CONFLICT, annal__replace_delete(store, ANNAL_SLICE("p"), NULL, err));
+    ck_status(ANNAL_ERR_CONFLICT, delete_wiped(store, ANNAL_SLICE("p"), NULL, err));
     ck_status(ANNAL_ERR_CONFLICT,
               annal_session_convert(store, ANNAL_SLICE("p"), &msgpack, &converted, err));
     ck_ok(annal_session_convert(store, ANNAL_SLICE("f"), &msgpack, &converted, err));
@@ -280,9 +280,9 @@ START_TEST(the_parent_of_a_fork_cannot_be_deleted_or_converted_but_the_fork_can)
     ck_ok(annal_session_convert(store, ANNAL_SLICE("g"), &json, &converted, err));
     ck_assert_str_eq(history("g", 0), "1 2 3 70 ");
     ck_sound("g");
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("g"), NULL, err));
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("f"), NULL, err));
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("p"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("g"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("f"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("p"), NULL, err));
 }
 END_TEST
 

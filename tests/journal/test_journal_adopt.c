@@ -85,7 +85,7 @@ START_TEST(a_fork_is_adopted_only_beside_its_parent)
     append_numbers(pair.here, "p", 1, 5, ANNAL_LEVEL_SYNC); /* the same events at other times */
     ck_status(ANNAL_ERR_CORRUPT,
               annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
-    ck_ok(annal__replace_delete(pair.here, ANNAL_SLICE("p"), NULL, err));
+    ck_ok(delete_wiped(pair.here, ANNAL_SLICE("p"), NULL, err));
     ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("p"), err));
     ck_ok(annal__journal_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
     ck_numbers(pair.here, "f", 3);
@@ -106,9 +106,9 @@ START_TEST(a_journal_with_redo_in_another_log_waits_for_a_checkpoint)
     annal_store *deleter = NULL;
     const annal_store_options hasty = {.no_keeper = true, .wait_ms = 20};
     ck_ok(annal_store_open(tmpdir_path(&pair.dir, "here"), &hasty, &deleter, err));
-    ck_status(ANNAL_ERR_BUSY, annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, delete_wiped(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_store_keep(pair.here, err)); /* gives it back; its log is not overwritten in time */
-    ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(deleter, ANNAL_SLICE("s"), NULL, err));
     annal_store *again = store_open(tmpdir_path(&pair.dir, "again"));
     store_close(again);
     file_write(tmpdir_path(&pair.dir, "again/events/s.jsonl"), bytes, len);

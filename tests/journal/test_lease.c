@@ -218,7 +218,7 @@ START_TEST(a_deleted_session_leaves_no_lease)
     ck_ok(append(store, "one", err));
     ck_ok(annal_lease_each(store, count, &found, err));
     ck_assert_int_eq(found, 1);
-    ck_ok(annal__replace_delete(store, session, NULL, err));
+    ck_ok(delete_wiped(store, session, NULL, err));
     ck_assert_int_eq(annal_lease_get(store, session, &lease, NULL), ANNAL_ERR_NOTFOUND);
     ck_ok(append(store, "one", err));
 }

@@ -186,7 +186,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_announced_to_all)
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "b", 1, 2, ANNAL_LEVEL_SYNC);
     annal__news *news = listen_to(store);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("a"), NULL, err));
     ck_assert_str_eq(read_news(news, &trace), "missed");
     ck_ok(annal_session_convert(store, ANNAL_SLICE("b"),
                                 &(annal_convert_options){.format = ANNAL_FORMAT_MSGPACK}, &result,

@@ -80,12 +80,12 @@ START_TEST(a_deleted_session_is_gone_and_an_append_starts_a_new_session)
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
     append_numbers(store, "t", 1, 2, ANNAL_LEVEL_OS);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), &info, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), &info, err));
     ck_assert_uint_eq(info.last_seq, 5);
     ck_assert_str_eq(info.session, "s");
     ck_no_session(store, "s");
-    ck_status(ANNAL_ERR_NOTFOUND, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("t"), NULL, err));
+    ck_status(ANNAL_ERR_NOTFOUND, delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("t"), NULL, err));
     ck_no_session(store, "t");
 
     ck_ok(append_number(store, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
@@ -112,9 +112,9 @@ static void delete_what_another_log_has(const char *path, annal_store **out_writ
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *deleter = open_hasty(path);
     append_numbers(deleter, "other", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_status(ANNAL_ERR_BUSY, annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, delete_wiped(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_store_keep(writer, err)); /* gives it back */
-    ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(deleter, ANNAL_SLICE("s"), NULL, err));
     ignore_wipe(writer);
     *out_writer = writer;
     *out_deleter = deleter;
@@ -221,7 +221,7 @@ START_TEST(the_keeper_removes_tombstones_after_it_emptied_the_log)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
     store->keeper.rotated_us -= 60000000; /* a minute has passed */
@@ -247,7 +247,7 @@ static bool delete_with_failure(const char *path, const char *gone, const char *
     store = store_open_seams(path, &broken);
     append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
     disk.fail_at = disk.calls + at;
-    annal_status status = annal__replace_delete(store, ANNAL_SLICE("s"), NULL, NULL);
+    annal_status status = delete_wiped(store, ANNAL_SLICE("s"), NULL, NULL);
     bool failed = disk.calls >= disk.fail_at;
     ck_assert(failed || status == ANNAL_OK);
     store_abandon(store);
@@ -316,7 +316,7 @@ START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
     int fd = open(journal, O_WRONLY | O_CLOEXEC);
     ck_assert_int_eq(pwrite(fd, "x", 1, 3), 1);
     close(fd);
-    ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), &info, err));
+    ck_ok(delete_wiped(deleter, ANNAL_SLICE("s"), &info, err));
     ck_assert_uint_gt(info.bytes, 300);
     store_abandon(deleter);
     store_abandon(writer);
@@ -345,8 +345,7 @@ START_TEST(deleting_a_copy_removes_nothing_from_the_original_journal)
         annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
         append_numbers(writer, "orig", 1, 3, ANNAL_LEVEL_SYNC);
         copy_file(journal, tmpdir_path(&dir, "store/events/origbak.jsonl"));
-        ck_ok(annal__replace_delete(same_process ? writer : deleter, ANNAL_SLICE("origbak"), NULL,
-                                    err));
+        ck_ok(delete_wiped(same_process ? writer : deleter, ANNAL_SLICE("origbak"), NULL, err));
         ck_no_session(deleter, "origbak");
         if (!same_process)
             ignore_wipe(writer);
@@ -373,7 +372,7 @@ START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
     append_numbers(writer, "t", 1, 3, ANNAL_LEVEL_SYNC);
     hand_over(writer, deleter, "t", 4);
     copy_file(tmpdir_path(&dir, "store/events/s.jsonl"), tmpdir_path(&dir, "store/events/t.jsonl"));
-    ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("t"), NULL, err));
+    ck_ok(delete_wiped(deleter, ANNAL_SLICE("t"), NULL, err));
     store_abandon(deleter);
     store_abandon(writer);
     annal_store *store = store_open_seams(path, &after_a_power_cut);
@@ -558,7 +557,7 @@ START_TEST(a_full_disk_without_a_commit_log_can_be_read_and_emptied)
     store = open_on_full_disk(&full);
     ck_numbers(store, "s", 3);
     ck_status(ANNAL_ERR_FULL, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_no_session(store, "s");
     ck_numbers(store, "t", 2);
     ck_assert_uint_eq(count_names(tmpdir_path(&full.dir, "store/commit"), ""), 0);
@@ -581,17 +580,17 @@ START_TEST(a_deletion_on_a_full_disk_waits_for_the_owner_and_its_checkpoint)
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *store = open_on_full_disk(&full);
-    ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_ok(
         annal_store_keep(owner, err)); /* gives it back; its log has the redo, and no room is for a
                                       tombstone */
-    ck_status(ANNAL_ERR_FULL, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_FULL, delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(store, "s", 3);
     append_numbers(owner, "s", 4, 4, ANNAL_LEVEL_SYNC);
-    ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_store_keep(owner, err));
     ck_ok(annal_store_checkpoint(owner, err));
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     ck_no_session(owner, "s");
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC);
     store_close(store);
@@ -610,10 +609,10 @@ START_TEST(a_session_that_is_not_released_in_time_is_not_deleted)
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_store_open(path, &(annal_store_options){.no_keeper = true, .wait_ms = 20}, &deleter,
                            err));
-    ck_status(ANNAL_ERR_BUSY, annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, delete_wiped(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(owner, "s", 2);
     ck_ok(annal_store_keep(owner, err)); /* releases the session, as requested */
-    ck_ok(annal__replace_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(deleter, ANNAL_SLICE("s"), NULL, err));
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC); /* through no descriptor of before */
     ck_numbers(deleter, "s", 1);
     store_close(deleter);
@@ -631,10 +630,10 @@ START_TEST(a_deletion_waits_while_another_process_changes_journals)
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     int fd = open(tmpdir_path(&dir, "store/locks/structure"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ck_assert_int_eq(flock(fd, LOCK_EX), 0);
-    ck_status(ANNAL_ERR_BUSY, annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
     close(fd);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("s"), NULL, err));
     store_close(store);
 }
 END_TEST
@@ -659,11 +658,11 @@ START_TEST(a_session_that_a_fork_needs_is_not_deleted)
     ck_assert_int_eq(annal__buf_printf(&line, ",\"h\":\"%016llx\"}\n", (unsigned long long)h),
                      ANNAL_OK);
     file_write(tmpdir_path(&dir, "store/events/child.jsonl"), line.ptr, line.len);
-    ck_status(ANNAL_ERR_CONFLICT, annal__replace_delete(store, ANNAL_SLICE("parent"), NULL, err));
+    ck_status(ANNAL_ERR_CONFLICT, delete_wiped(store, ANNAL_SLICE("parent"), NULL, err));
     ck_numbers(store, "parent", 3);
     append_numbers(store, "parent", 4, 4, ANNAL_LEVEL_SYNC);
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("child"), NULL, err));
-    ck_ok(annal__replace_delete(store, ANNAL_SLICE("parent"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("child"), NULL, err));
+    ck_ok(delete_wiped(store, ANNAL_SLICE("parent"), NULL, err));
     annal__buf_done(&line);
     store_close(store);
 }
@@ -697,7 +696,7 @@ START_TEST(a_concurrent_append_never_writes_into_a_deleted_journal)
     ck_assert_int_eq(pthread_create(&thread, NULL, append_on, &appender), 0);
     for (unsigned deleted = 0; deleted < 20;) {
         annal_error err;
-        annal_status status = annal__replace_delete(appender.store, ANNAL_SLICE("s"), NULL, &err);
+        annal_status status = delete_wiped(appender.store, ANNAL_SLICE("s"), NULL, &err);
         ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND, "%s", err.message);
         deleted += status == ANNAL_OK;
     }

@@ -410,7 +410,7 @@ START_TEST(a_deletion_reports_in_time_which_stopped_process_holds_structure)
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
     stop_with("store/locks/structure");
     int64_t begun_us = stopped_now_us();
-    ck_named(annal__replace_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    ck_named(delete_wiped(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
     store_close(store);
 }
 END_TEST
@@ -528,7 +528,7 @@ START_TEST(a_thread_does_not_wait_as_long_as_another_thread_for_the_same_session
     int64_t begun_us = stopped_now_us();
     ck_named(append_within(store, "a", LIMIT_MS, &failure), &failure, begun_us);
     begun_us = stopped_now_us();
-    ck_named(annal__replace_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    ck_named(delete_wiped(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
     stopped_end(&stopped);
     end_patient(&patient);
     store_close(store);

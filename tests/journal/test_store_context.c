@@ -86,7 +86,7 @@ static void ck_writes_are(annal_status expected)
     ck_status(expected, annal_writer_open(store, s, NULL, &writer, err));
     ck_status(expected, annal_store_sync(store, err));
     ck_status(expected, annal_store_checkpoint(store, err));
-    ck_status(expected, annal__replace_delete(store, s, NULL, err));
+    ck_status(expected, delete_wiped(store, s, NULL, err));
     ck_status(expected,
               annal_session_repair(store, s, ANNAL_SLICE("to"), NULL, NULL, NULL, &repaired, err));
 }
@@ -210,7 +210,7 @@ START_TEST(every_reading_function_refuses_an_invalid_session_id)
         ck_status(ANNAL_ERR_INVALID,
                   annal__event_read_at(store, bad[i], 1, 0, 100, &buffer, &event, err));
         ck_status(ANNAL_ERR_INVALID, annal_session_info_get(store, bad[i], &info, err));
-        ck_status(ANNAL_ERR_INVALID, annal__replace_delete(store, bad[i], NULL, err));
+        ck_status(ANNAL_ERR_INVALID, delete_wiped(store, bad[i], NULL, err));
     }
     annal__event_buffer_free(buffer);
 }

@@ -219,7 +219,7 @@ START_TEST(a_listener_without_the_page_checks_everything_until_the_page_opens)
         ck_learns(news, 2);
         ck_assert_ptr_nonnull(atomic_load(&own->wakeup.map));
         annal__news_close(news);
-        ck_ok(annal__replace_delete(own, ANNAL_SLICE("s"), NULL, err));
+        ck_ok(delete_wiped(own, ANNAL_SLICE("s"), NULL, err));
         store_close(own);
         ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/bell")), 0);
     }

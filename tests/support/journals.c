@@ -2,6 +2,8 @@
 #include "tests/support/journals.h"
 
 #include "journal/base/error.h"
+#include "journal/sys/delete.h"
+#include "journal/sys/say.h"
 #include "tests/support/tmpdir.h"
 
 #include <check.h>
@@ -38,6 +40,17 @@ annal_store *store_open(const char *path)
 void store_close(annal_store *store)
 {
     ck_ok(annal_store_close(store, err));
+}
+
+annal_status delete_wiped(annal_store *store, annal_slice session, annal_session_info *out_info,
+                          annal_error *err)
+{
+    annal_error why;
+    annal_status status = annal__replace_delete(store, session, out_info, err);
+    if (status == ANNAL_OK && annal__replace_wipe_logs(store, &why) < 0)
+        annal__say(store, ANNAL_LOG_WARNING, "session '%.*s' is deleted: %s", ANNAL_FMT(session),
+                   why.message);
+    return status;
 }
 
 void store_abandon(annal_store *store)

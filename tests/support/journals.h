@@ -28,6 +28,11 @@ annal_store *store_open_seams(const char *path, const struct seams *seams);
 extern const struct clock still_clock;
 void store_close(annal_store *store);
 
+/* Delete a session, and overwrite the logs that may contain its events, as annal_session_delete()
+ * does. The store's log callback receives why a log was not overwritten. */
+annal_status delete_wiped(annal_store *store, annal_slice session, annal_session_info *out_info,
+                          annal_error *err);
+
 /* Give the store up as a killed process does: nothing is written, its locks go. */
 void store_abandon(annal_store *store);
 
